@@ -1,0 +1,5 @@
+"""`python -m twospeed`."""
+
+from twospeed.cli.main import run_and_exit
+
+run_and_exit()

@@ -1,0 +1,37 @@
+"""What a command is, and how the modules of this room are found.
+
+A command is a module of this room with a `COMMAND`. Nothing heavy is imported before `run`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from argparse import ArgumentParser, Namespace
+from typing import Protocol
+
+import twospeed.cli as room
+
+
+class Command(Protocol):
+    """One word of the command line."""
+
+    name: str
+    summary: str
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare options, with an epilogue of real examples."""
+
+    def run(self, args: Namespace) -> int:
+        """Do it and return the exit status (DESIGN: 0, 1, 2, 3, 4, 70)."""
+
+
+def all_commands() -> tuple[Command, ...]:
+    """Every command of the room, by name."""
+    modules = (
+        importlib.import_module(f"{room.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(room.__path__)
+        if found.name not in {"main", "command"}
+    )
+    found = (getattr(module, "COMMAND", None) for module in modules)
+    return tuple(sorted((c for c in found if c is not None), key=lambda command: command.name))

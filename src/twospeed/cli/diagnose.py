@@ -1,0 +1,135 @@
+"""`twospeed diagnose`: the main job, from a URL to a verdict."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+
+EPILOGUE = """\
+examples:
+  twospeed diagnose                              the runtime that is found on this machine
+  twospeed diagnose http://127.0.0.1:11434 --model qwen3:8b
+  twospeed diagnose :8080 --prompt-tokens 8000 --output-tokens 400
+  twospeed diagnose --embedded --engine threads=2 --engine ubatch-size=64
+  twospeed diagnose :8080 --save run.jsonl; twospeed diagnose --from run.jsonl --markdown
+"""
+
+
+class Diagnose:
+    """Finds or takes an endpoint, measures both phases, prints the verdict."""
+
+    name = "diagnose"
+    summary = "Measure both phases of a running model and say which one is slow."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the options."""
+        parser.epilog = EPILOGUE
+        parser.formatter_class = RawDescriptionHelpFormatter
+        where = parser.add_argument_group("what to measure")
+        where.add_argument("url", nargs="?", metavar="URL", help="endpoint, for example :8080")
+        where.add_argument(
+            "--embedded", action="store_true", help="measure a real llama.cpp started by twospeed"
+        )
+        where.add_argument(
+            "--engine",
+            action="append",
+            default=[],
+            metavar="FLAG=VALUE",
+            help="a llama-server setting of the embedded engine, such as threads=2 (repeatable)",
+        )
+        where.add_argument("-m", "--model", help="model name (default: the loaded or first one)")
+        where.add_argument(
+            "--api-key",
+            default=None,
+            help="sent as bearer token (default: OPENAI_API_KEY when URL is given)",
+        )
+        where.add_argument("--runtime", metavar="ID", help="take the endpoint for this runtime")
+        where.add_argument(
+            "--from", dest="from_file", type=Path, metavar="FILE", help="report a saved run again"
+        )
+        how = parser.add_argument_group("your request and your goals")
+        how.add_argument("--prompt-tokens", type=positive_int, metavar="N", help="default 2000")
+        how.add_argument("--output-tokens", type=positive_int, metavar="N", help="default 300")
+        how.add_argument(
+            "--wait-goal", type=positive_float, metavar="SECONDS", help="first token (default 2)"
+        )
+        how.add_argument(
+            "--stream-goal", type=positive_float, metavar="TOK/S", help="speed (default 20)"
+        )
+        cost = parser.add_argument_group("cost and conduct")
+        cost.add_argument(
+            "--budget", type=positive_float, default=40.0, metavar="SECONDS", help="default 40"
+        )
+        cost.add_argument(
+            "--timeout",
+            type=positive_float,
+            default=300.0,
+            metavar="SECONDS",
+            help="longest wait for a first token (default 300)",
+        )
+        cost.add_argument(
+            "--ignore-timings",
+            action="store_true",
+            help="judge by arrival times alone, as for a runtime without clocks of its own",
+        )
+        cost.add_argument(
+            "--no-probe",
+            action="store_true",
+            help="leave out the memory and processor probe of this machine",
+        )
+        out = parser.add_argument_group("output")
+        form = out.add_mutually_exclusive_group()
+        form.add_argument("--json", action="store_true", help="one JSON object (twospeed.report/1)")
+        form.add_argument("--markdown", action="store_true", help="fit for a forum or an issue")
+        out.add_argument("-o", "--out", type=Path, metavar="FILE", help="write there, not to stdout")
+        out.add_argument("--save", type=Path, metavar="FILE", help="keep every record as it is made")
+        out.add_argument("--no-color", action="store_true", help="also: NO_COLOR=1")
+        out.add_argument(
+            "--fail-on",
+            action="append",
+            default=[],
+            metavar="WORD",
+            help="exit 1 if the slow phase or a cause is this (repeatable; 'any' for all)",
+        )
+
+    def run(self, args: Namespace) -> int:
+        """Measure or read, then report."""
+        from twospeed.cli.conduct import measured_or_read_run
+        from twospeed.cli.output import deliver, exit_status
+        from twospeed.report.build import build_report
+
+        run = measured_or_read_run(args)
+        report = build_report(run)
+        deliver(report, args)
+        return exit_status(report, args.fail_on)
+
+
+def positive_int(text: str) -> int:
+    """A whole number above zero, for argparse."""
+    value = int(text)
+    if value <= 0:
+        raise ValueError(text)
+    return value
+
+
+def positive_float(text: str) -> float:
+    """A finite number above zero, for argparse."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError(text)
+    return value
+
+
+def api_key(args: Namespace) -> str | None:
+    """The key to send: the option, or the environment's when the user named the endpoint.
+
+    A key from the environment is never sent to an endpoint that was merely found.
+    """
+    given: str | None = args.api_key
+    if given is not None or args.url is None:
+        return given
+    return os.environ.get("OPENAI_API_KEY") or None
+
+
+COMMAND = Diagnose()

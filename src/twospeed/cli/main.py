@@ -1,0 +1,103 @@
+"""The command line: `main(argv)` returns an exit status and lets nothing escape."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from twospeed import __version__
+from twospeed.cli.command import all_commands
+from twospeed.records.errors import TwospeedError
+
+EPILOGUE = """\
+examples:
+  twospeed                                  find the runtime that runs here, diagnose it
+  twospeed diagnose http://127.0.0.1:8080   this one
+  twospeed diagnose --embedded              a real llama.cpp, fetched and started by twospeed
+
+exit status: 0 measured, 1 --fail-on matched, 2 usage, 3 endpoint or input failed,
+4 measured but inconclusive, 70 a fault of twospeed itself
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: arguments without the program name; None takes those of the process.
+
+    Returns:
+        The exit status.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words in (["--version"], ["-V"]):
+        print(f"twospeed {__version__}")
+        return 0
+    parser = build_parser()
+    try:
+        args = parser.parse_args(with_default_command(words))
+    except SystemExit as leaving:  # argparse has printed help or a usage error
+        return leaving.code if isinstance(leaving.code, int) else 2
+    try:
+        status: int = args.command.run(args)
+    except TwospeedError as error:
+        print(f"twospeed: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("twospeed: stopped before anything was measured.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has gone; keep the interpreter from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # the one place where our own bugs are told to the user
+        if args.debug:
+            raise
+        print(
+            f"twospeed: a fault of its own ({type(error).__name__}: {error}). "
+            "Please report it with the output of the same command and --debug.",
+            file=sys.stderr,
+        )
+        return 70
+    return status
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with every command of the room."""
+    parser = argparse.ArgumentParser(
+        prog="twospeed",
+        description="Times prefill (the wait) and decode (the stream) of a local language model "
+        "apart, and says which one is slow, why, and what would help.",
+        epilog=EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"twospeed {__version__}")
+    words = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in all_commands():
+        sub = words.add_parser(
+            command.name,
+            help=command.summary,
+            description=command.summary,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.add_argument("--debug", action="store_true", help="show a traceback on our own faults")
+        command.add_arguments(sub)
+        sub.set_defaults(command=command)
+    return parser
+
+
+def with_default_command(words: list[str]) -> list[str]:
+    """`twospeed` and `twospeed URL …` mean `diagnose`."""
+    names = {command.name for command in all_commands()}
+    if words and (words[0] in names or words[0] in {"-h", "--help", "-V", "--version"}):
+        return words
+    if words and not words[0].startswith("-") and "/" not in words[0] and ":" not in words[0]:
+        return words  # a misspelt command: argparse lists the real ones
+    return ["diagnose", *words]
+
+
+def run_and_exit() -> None:
+    """Entry point of the installed script."""
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Findings in; cures with a predicted saving out."""

@@ -1,0 +1,1 @@
+"""Records, fits and limits in; named causes with evidence out."""

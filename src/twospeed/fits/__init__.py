@@ -1,0 +1,1 @@
+"""Models of prefill and decode time with intervals; pure."""

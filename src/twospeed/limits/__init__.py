@@ -1,0 +1,1 @@
+"""What the machine and the model allow, each number with its source."""

@@ -1,0 +1,1 @@
+"""What one request did, by phase, and the file that keeps it."""

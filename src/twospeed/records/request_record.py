@@ -1,0 +1,130 @@
+"""What one request did, by phase: the unit that every source yields.
+
+Client and server numbers never share a field. Unknown is None, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+Origin = Literal["server", "client", "fit", "header", "catalogue", "assumed"]
+"""Where a number comes from.
+
+server: the runtime said so. client: twospeed saw it (an arrival, or a probe run on this machine).
+fit: a curve fitted to either. header: a model file. catalogue: a published specification.
+assumed: a stated default.
+"""
+
+TextKind = Literal["answer", "reasoning", "tool"]
+Step = Literal["warmup", "curve", "reuse", "user"]
+
+
+class Probe(Struct, frozen=True, kw_only=True):
+    """One request that an experiment wants measured."""
+
+    step: Step
+    """Its part in the experiment: "warmup" is kept out of the fits, "reuse" repeats an earlier prompt."""
+    prompt_tokens: int
+    """Wanted prompt length; the server's own count is what enters the record."""
+    output_tokens: int
+    """Wanted answer length (upper bound)."""
+    repeats: int | None = None
+    """Number of the earlier request whose prompt is sent again; None for a new, unique prompt."""
+
+
+class TextArrival(Struct, frozen=True, kw_only=True, array_like=True):
+    """One event that carried text, at the moment it arrived."""
+
+    at_s: float
+    """Seconds after the clock of the request started."""
+    kind: TextKind
+    chars: int
+    coalesced: bool
+    """True when an earlier text event came in the same read, so that the stamp is an upper bound."""
+
+
+class TokenCounts(Struct, frozen=True, kw_only=True):
+    """How many tokens the request had, as told by the server."""
+
+    prompt_tokens: int | None = None
+    """Whole prompt, cached part included."""
+    cached_prompt_tokens: int | None = None
+    """Part of the prompt taken from the prompt cache; None where the runtime does not say."""
+    output_tokens: int | None = None
+    """Generated tokens, reasoning included."""
+    reasoning_tokens: int | None = None
+    """Part of the output that was hidden reasoning."""
+
+
+class ClientTimes(Struct, frozen=True, kw_only=True):
+    """What this side saw, in seconds after the last request byte was handed over."""
+
+    clock: Literal["user", "kernel"] = "user"
+    """"kernel": receive stamps of the network stack; "user": read after the socket call."""
+    connect_s: float | None = None
+    """Opening the connection, before the clock started; None on a reused one."""
+    headers_s: float | None = None
+    ttft_s: float | None = None
+    """First non-empty answer, reasoning or tool text."""
+    ttft_is_upper_bound: bool = False
+    """True when the first read with text held several text events."""
+    first_answer_s: float | None = None
+    """First non-empty answer or tool text, reasoning excluded."""
+    last_text_s: float | None = None
+    finish_s: float | None = None
+    """Arrival of the event that said why generation ended."""
+    end_s: float | None = None
+    """End of the response."""
+
+
+class ServerTimes(Struct, frozen=True, kw_only=True):
+    """What the runtime said about its own phases. Rates are never kept, only counts and times."""
+
+    told_by: str
+    """Name of the object that told it, for example "timings" or "eval_duration"."""
+    load_s: float | None = None
+    queue_s: float | None = None
+    prefill_s: float | None = None
+    prefill_tokens: int | None = None
+    """Tokens that prefill_s covers: the uncached part of the prompt."""
+    decode_s: float | None = None
+    decode_steps: int | None = None
+    """Tokens that decode_s covers: output - 1 where the first token is counted into prefill."""
+    total_s: float | None = None
+
+
+class RequestError(Struct, frozen=True, kw_only=True):
+    """Why a request failed; what had arrived until then is still in the record."""
+
+    kind: str
+    message: str
+    http_status: int | None = None
+
+
+class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One request, by phase."""
+
+    number: int
+    """Counts from 1 within a run; other records refer to it."""
+    step: Step = "user"
+    probe: Probe | None = None
+    started_at: str | None = None
+    """UTC, ISO 8601."""
+    dialect: str | None = None
+    model: str | None = None
+    counts: TokenCounts = TokenCounts()
+    client: ClientTimes = ClientTimes()
+    server: ServerTimes | None = None
+    arrivals: tuple[TextArrival, ...] = ()
+    finish_reason: str | None = None
+    repeats: int | None = None
+    """Number of the earlier request with the very same prompt."""
+    retries: int = 0
+    """Times that a dead keep-alive connection was replaced and the clock restarted."""
+    other_requests: int | None = None
+    """Most other requests seen inside the server meanwhile; None when it does not show."""
+    error: RequestError | None = None
+    line: int | None = None
+    """First line of the log that this was read from."""

@@ -1,0 +1,147 @@
+"""Everything that one measurement yields: what the report is made from, live or from a file."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from twospeed.records.request_record import Origin, RequestRecord
+
+SourceKind = Literal["live", "log", "recording", "engine", "simulated"]
+WorkloadFrom = Literal["flag", "default", "recording", "log"]
+
+
+class Quantity(Struct, frozen=True, kw_only=True):
+    """A number with its origin."""
+
+    value: float
+    origin: Origin
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """Where the records come from."""
+
+    kind: SourceKind
+    where: str
+    runtime: str | None = None
+    """Identifier of the runtime module, for example "llama-server"."""
+    runtime_version: str | None = None
+    model: str | None = None
+    local: bool | None = None
+    """True when the server runs on this machine, so that local probes describe it."""
+
+
+class Workload(Struct, frozen=True, kw_only=True):
+    """The request shape whose seconds are reported."""
+
+    prompt_tokens: int
+    output_tokens: int
+    cached_prompt_tokens: int = 0
+    origin: WorkloadFrom = "default"
+
+
+class Goals(Struct, frozen=True, kw_only=True):
+    """From where on a number counts as slow."""
+
+    wait_s: float = 2.0
+    stream_tps: float = 20.0
+
+
+class RuntimeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the runtime says about itself; None where it does not show it."""
+
+    n_ctx: int | None = None
+    """Context of one slot in tokens."""
+    n_ctx_train: int | None = None
+    slots: int | None = None
+    layers_total: int | None = None
+    layers_offloaded: int | None = None
+    flash_attn: bool | None = None
+    kv_type_k: str | None = None
+    kv_type_v: str | None = None
+    n_batch: int | None = None
+    n_ubatch: int | None = None
+    threads: int | None = None
+    size_bytes: int | None = None
+    """Model in memory, or its file size where only that is told."""
+    size_vram_bytes: int | None = None
+    parameters: int | None = None
+    quantization: str | None = None
+    model_path: str | None = None
+    prefix_cache_enabled: bool | None = None
+    kv_block_tokens: int | None = None
+    """Granularity of prefix reuse in tokens."""
+    reports_cached_tokens: bool | None = None
+    """False when the runtime never tells cached tokens (or tells a constant 0)."""
+
+
+class MachineProbe(Struct, frozen=True, kw_only=True):
+    """What short local measurements found; None where one was not possible."""
+
+    memory_bandwidth_bytes_per_s: float | None = None
+    matmul_flops_per_s: float | None = None
+    threads: int | None = None
+    """Thread count at which the bandwidth was best."""
+    cpu_s: float | None = None
+    """Processor time of the probe process."""
+
+
+class ModelHeader(Struct, frozen=True, kw_only=True):
+    """What the model file says; the basis of bytes and operations per token."""
+
+    file_bytes: int
+    architecture: str | None = None
+    parameters: int | None = None
+    layers: int | None = None
+    read_bytes_per_token: int | None = None
+    """Tensor bytes that one decode step reads: embedding table left out unless tied, active experts only."""
+    active_parameters: int | None = None
+    """Parameters that one token passes through (matrix weights)."""
+    kv_bytes_per_token_f16: int | None = None
+    attention_width: int | None = None
+    """Query heads times head size."""
+    sliding_window: int | None = None
+    quantization: str | None = None
+
+
+class Conditions(Struct, frozen=True, kw_only=True):
+    """Whether the numbers can be trusted."""
+
+    host_load: float | None = None
+    """Share of this machine's processors used by other programs during the run (0 … 1)."""
+    steal: float | None = None
+    """Share of processor time taken by the hypervisor (0 … 1)."""
+    other_requests: int | None = None
+    own_cpu_s: float | None = None
+    trusted: bool = True
+    warnings: tuple[str, ...] = ()
+
+
+class Blind(Struct, frozen=True, kw_only=True):
+    """Something that could not be seen, and what would show it."""
+
+    what: str
+    needs: str
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """One measurement, complete enough to report without measuring again."""
+
+    source: Source
+    workload: Workload
+    goals: Goals
+    made_at: str
+    twospeed_version: str
+    facts: RuntimeFacts = RuntimeFacts()
+    records: tuple[RequestRecord, ...] = ()
+    round_trip_s: float | None = None
+    """Fastest round trip of a trivial request."""
+    probe: MachineProbe | None = None
+    header: ModelHeader | None = None
+    conditions: Conditions = Conditions()
+    unknown: tuple[Blind, ...] = ()
+    ignore_timings: bool = False
+    """True when the user asked to leave the server's own clocks unused."""
+    complete: bool = True
+    """False when the run was interrupted or its file is cut."""

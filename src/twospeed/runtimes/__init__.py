@@ -1,0 +1,1 @@
+"""One module per runtime: how it is recognised, asked and read."""

@@ -1,0 +1,1 @@
+"""Records from the embedded llama.cpp."""

@@ -1,0 +1,1 @@
+"""Records from a running endpoint."""

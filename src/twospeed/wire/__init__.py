@@ -1,0 +1,1 @@
+"""Bytes and arrival times in, events out; no sockets, no clock."""

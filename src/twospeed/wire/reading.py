@@ -1,0 +1,77 @@
+"""What one response said, before any runtime's meaning is given to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from twospeed.records.request_record import TextKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Body bytes that became available together, with the stamp of their socket read."""
+
+    at_ns: int
+    data: bytes
+    read: int
+    """Index of the socket read; two segments or events with the same index share a stamp."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextEvent:
+    """One event that carried non-empty text."""
+
+    at_ns: int
+    read: int
+    kind: TextKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """A prefill progress report."""
+
+    at_ns: int
+    processed: int
+    total: int
+    cached: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamError:
+    """An error that the response body carried, or a break of the protocol."""
+
+    kind: Literal["http", "stream", "protocol"]
+    message: str
+    http_status: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamReading:
+    """Everything a response said, in its own words.
+
+    `usage` and `timings` keep the runtime's raw objects: their meaning differs between runtimes
+    (see the runtime modules) and is not decided here.
+    """
+
+    text: list[TextEvent] = field(default_factory=list)
+    first_byte_ns: int | None = None
+    headers_ns: int | None = None
+    finish_ns: int | None = None
+    """Arrival of the event that carried a finish reason."""
+    end_ns: int | None = None
+    finish_reason: str | None = None
+    usage: dict[str, Any] | None = None
+    """Raw usage object, later ones merged over earlier ones."""
+    timings: dict[str, Any] | None = None
+    """Raw server clock object: llama-server `timings`, vLLM `metrics`, Ollama's final object, LM Studio `stats`."""
+    progress: list[Progress] = field(default_factory=list)
+    keepalives: list[tuple[int, str]] = field(default_factory=list)
+    """SSE comments with their stamps."""
+    empty_events: int = 0
+    """Events of the stream that carried no text (role-only, empty deltas)."""
+    model: str | None = None
+    done: bool = False
+    """True when the dialect's own end mark was seen."""
+    error: StreamError | None = None
