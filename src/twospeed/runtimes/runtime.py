@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Literal
 
 from twospeed.records.request_record import ServerTimes, TokenCounts
 from twospeed.records.run import RuntimeFacts
+from twospeed.runtimes.fields import objects, text
+from twospeed.runtimes.usage import token_counts
 from twospeed.wire.reading import StreamReading
 
 Certainty = Literal[0, 1, 2, 3]
@@ -52,7 +54,7 @@ class Generation:
     output_tokens: int
     stream: bool = True
     exact_length: bool = True
-    """Ask the runtime to ignore the end of text where it can, so that lengths come out as wanted."""
+    """Ask the runtime to ignore the end of text where it can, so that lengths are as wanted."""
     salt: str | None = None
     """A value that separates this prompt from all cached ones, for runtimes that take one."""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -71,8 +73,168 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How one setting is spelled for a runtime; None where it has no such spelling."""
+    """How one setting is spelled for a runtime; None where it has no such spelling.
+
+    `{value}` stands for the value (replace it as text: requests hold other braces). A spelling
+    without it is a switch, written in the direction that speeds things up: flash attention on,
+    prompt cache on, model kept loaded, reasoning off.
+
+    The names are shared by all runtimes: n_ctx, n_batch, n_ubatch, threads, gpu_layers,
+    flash_attn, kv_type_k, kv_type_v, cache_prompt, parallel_slots, cache_ram_mib, keep_loaded,
+    prefix_cache, max_output_tokens, reasoning.
+    """
 
     flag: str | None = None
+    """On the command line that starts the runtime, or a whole command where one is needed."""
     env: str | None = None
+    """`NAME=value` in the environment of the runtime."""
     request: str | None = None
+    """Member of the JSON body of a request."""
+
+
+def served_models(answers: Answers) -> list[Mapping[str, Any]]:
+    """Entries of `/v1/models`, which nearly every runtime has; empty without a good answer."""
+    return objects(good_json(answers, "/v1/models"), "data")
+
+
+def model_entry(answers: Answers, model: str | None) -> Mapping[str, Any] | None:
+    """The entry of `model`; the only entry where the runtime knows it by another name."""
+    entries = served_models(answers)
+    only = entries[0] if len(entries) == 1 else None
+    return next((entry for entry in entries if entry.get("id") == model), only)
+
+
+def good_json(answers: Answers, path: str) -> object:
+    """JSON of the answer from `path`; None unless its status was 200."""
+    answer = answers.get(path)
+    return answer.json if answer is not None and answer.status == 200 else None
+
+
+def server_header(answers: Answers) -> str:
+    """The first `Server` header among the answers, in lower case; empty where none was sent."""
+    headers = (answer.headers.get("server") for answer in answers.values())
+    return next((header.lower() for header in headers if header), "")
+
+
+class Runtime:
+    """Any OpenAI-compatible endpoint, and the base of all others.
+
+    A runtime module overrides what differs. Every method is total: answers and readings are
+    those of a stranger, and what they do not say in the expected type is unknown.
+
+    Attributes:
+        id: short name, kept in files.
+        name: as its makers write it.
+        ports: where it listens unless told otherwise.
+        identify: GET requests whose answers tell whether it is this one.
+        settings: how each setting is spelled, by shared name (see Setting).
+        reports_cached: True when it always tells cached tokens, False when it never does, None
+            when that depends on its version or flags.
+        zero_cached_is_known: False when "0 cached tokens" is a constant of its code.
+    """
+
+    id: ClassVar[str] = "openai"
+    name: ClassVar[str] = "OpenAI-compatible"
+    ports: ClassVar[tuple[int, ...]] = ()
+    identify: ClassVar[tuple[Ask, ...]] = (Ask("/v1/models"),)
+    settings: ClassVar[Mapping[str, Setting]] = {
+        "max_output_tokens": Setting(request='"max_tokens": {value}'),
+    }
+    reports_cached: ClassVar[bool | None] = None
+    zero_cached_is_known: ClassVar[bool] = True
+
+    def recognise(self, answers: Answers) -> Certainty:
+        """Whether the endpoint that gave `answers` is this runtime."""
+        return 1 if served_models(answers) else 0
+
+    def version(self, answers: Answers) -> str | None:  # noqa: ARG002 - the protocol of all
+        """Version as the endpoint writes it; None where it does not show."""
+        return None
+
+    def models(self, answers: Answers) -> list[str]:
+        """Names to ask for, loaded models first."""
+        names = [text(entry, "id") for entry in served_models(answers)]
+        return [name for name in names if name]
+
+    def fact_asks(self, model: str | None) -> tuple[Ask, ...]:  # noqa: ARG002
+        """Cheap requests, beyond those of `identify`, whose answers hold facts about `model`."""
+        return ()
+
+    def facts(self, answers: Answers, model: str | None) -> RuntimeFacts:  # noqa: ARG002
+        """What the runtime says about itself, from the answers to both kinds of asks."""
+        return RuntimeFacts(reports_cached_tokens=self.reports_cached)
+
+    def call(self, g: Generation) -> Call:
+        """The request for text in the dialect that tells most about its phases."""
+        body = {
+            **openai_chat_body(g),
+            **(self.length_fields(g) if g.exact_length else {}),
+            **self.request_fields(g),
+            **g.extra,
+        }
+        return Call(path="/v1/chat/completions", body=body, dialect="openai_chat")
+
+    def length_fields(self, g: Generation) -> Mapping[str, Any]:  # noqa: ARG002
+        """Fields that keep the answer from ending early, sent only for an exact length."""
+        return {}
+
+    def request_fields(self, g: Generation) -> Mapping[str, Any]:  # noqa: ARG002
+        """Further fields that only this runtime takes."""
+        return {}
+
+    def interpret(
+        self,
+        reading: StreamReading,
+        g: Generation,  # noqa: ARG002 - for runtimes whose meaning depends on the request
+    ) -> tuple[TokenCounts, ServerTimes | None]:
+        """What the response says about tokens and phases, in this runtime's meaning.
+
+        Returns:
+            Counts, and the runtime's own times; None where it tells none.
+        """
+        counts = self.counts(reading)
+        return counts, self.server_times(reading, counts)
+
+    def counts(self, reading: StreamReading) -> TokenCounts:
+        """Tokens of the request; what the response does not say is None."""
+        return token_counts(reading.usage, zero_cached_is_known=self.zero_cached_is_known)
+
+    def server_times(
+        self,
+        reading: StreamReading,  # noqa: ARG002
+        counts: TokenCounts,  # noqa: ARG002
+    ) -> ServerTimes | None:
+        """The runtime's own times of the request; None where it tells none."""
+        return None
+
+    def tokenize(self, model: str | None, prompt: str) -> Ask | None:  # noqa: ARG002
+        """The request that counts the tokens of a text; None where there is none."""
+        return None
+
+    def token_count(self, answer: Answer) -> int | None:  # noqa: ARG002
+        """Tokens according to the answer to `tokenize`."""
+        return None
+
+    def activity_ask(self) -> Ask | None:
+        """The request that shows how many requests are in progress; None where none does."""
+        return None
+
+    def activity(self, answer: Answer) -> int | None:  # noqa: ARG002
+        """Requests in progress, ours included; None where the answer does not show it."""
+        return None
+
+
+def openai_chat_body(g: Generation) -> dict[str, Any]:
+    """The fields that every OpenAI-compatible endpoint takes."""
+    body: dict[str, Any] = {
+        "messages": [{"role": "user", "content": g.prompt}],
+        "max_tokens": g.output_tokens,
+        "temperature": 0,
+        "stream": g.stream,
+    }
+    if g.model is not None:
+        body["model"] = g.model
+    if g.stream:
+        # Without it most runtimes tell no token counts in a stream.
+        body["stream_options"] = {"include_usage": True}
+    return body
