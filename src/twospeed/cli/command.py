@@ -1,6 +1,7 @@
-"""What a command is, and how the modules of this room are found.
+"""What a command is, and how the commands are found.
 
-A command is a module of this room with a `COMMAND`. Nothing heavy is imported before `run`.
+Every module directly in this room is a command and has a `COMMAND`; what commands share lies in the
+packages beside them. Nothing heavy is imported before `run`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ def all_commands() -> tuple[Command, ...]:
     modules = (
         importlib.import_module(f"{room.__name__}.{found.name}")
         for found in pkgutil.iter_modules(room.__path__)
-        if found.name not in {"main", "command"}
+        if not found.ispkg and found.name not in {"main", "command"}
     )
-    found = (getattr(module, "COMMAND", None) for module in modules)
-    return tuple(sorted((c for c in found if c is not None), key=lambda command: command.name))
+    return tuple(sorted((module.COMMAND for module in modules), key=lambda command: command.name))

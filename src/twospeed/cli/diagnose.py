@@ -95,8 +95,8 @@ class Diagnose:
 
     def run(self, args: Namespace) -> int:
         """Measure or read, then report."""
-        from twospeed.cli.conduct import measured_or_read_run
-        from twospeed.cli.output import deliver, exit_status
+        from twospeed.cli.measuring.conduct import measured_or_read_run
+        from twospeed.cli.terminal.output import deliver, exit_status
         from twospeed.report.build import build_report
 
         run = measured_or_read_run(args)

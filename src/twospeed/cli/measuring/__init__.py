@@ -1,0 +1,1 @@
+"""What commands share to obtain a run."""

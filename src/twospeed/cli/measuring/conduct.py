@@ -1,0 +1,283 @@
+"""Conducts one diagnosis: finds or starts what is measured, lets the plan ask and the endpoint answer.
+
+The plan knows statistics and no sockets, the endpoint knows sockets and no statistics; here they
+meet. Whatever was measured survives an interruption.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from argparse import Namespace
+from contextlib import ExitStack
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from twospeed.cli.measuring.book import Book
+from twospeed.cli.diagnose import api_key
+from twospeed.cli.measuring.embedded import facts_of_engine, started_engine
+from twospeed.cli.terminal.progress import Progress
+from twospeed.fits.plan import Plan
+from twospeed.limits.gguf_header import read_header
+from twospeed.limits.machine_probe import measure as probe_machine
+from twospeed.records.errors import EndpointError, InputError, UsageError
+from twospeed.records.request_record import Probe, RequestRecord
+from twospeed.records.run import Blind, Goals, Run, SourceKind, Workload
+from twospeed.records.run_file import read_run
+from twospeed.sources.engine.engine import Engine
+from twospeed.sources.host import HostWatch, listener_pid, process_facts
+from twospeed.sources.live.discovery import find_local
+from twospeed.sources.live.endpoint import Endpoint
+from twospeed.sources.live.time_limits import Limits
+
+TICK_S = 0.5
+
+
+def measured_or_read_run(args: Namespace) -> Run:
+    """The run to report: read again with --from, else measured now.
+
+    Raises:
+        UsageError: options that exclude each other.
+        TwospeedError: nothing could be measured.
+    """
+    refuse_contradictions(args)
+    if args.from_file is not None:
+        return reread(args)
+    progress = Progress(quiet=args.json)
+    book = Book(
+        workload_of(args, Workload(prompt_tokens=2000, output_tokens=300)),
+        goals_of(args, Goals()),
+        save=args.save,
+        ignore_timings=args.ignore_timings,
+    )
+    try:
+        with ExitStack() as cleanup:
+            engine = None
+            if args.embedded or args.engine:
+                engine = cleanup.enter_context(started_engine(args.engine, args.model, progress))
+            asyncio.run(conduct(args, engine, book, progress))
+    except KeyboardInterrupt:
+        if not book.run.records:
+            raise
+        progress.note("Stopped: what follows rests on the requests until then.")
+    finally:
+        progress.clear()
+    return book.run
+
+
+def refuse_contradictions(args: Namespace) -> None:
+    """Refuse options that cannot be meant together.
+
+    Raises:
+        UsageError: names the options.
+    """
+    embedded = args.embedded or bool(args.engine)
+    if args.url is not None and embedded:
+        raise UsageError("Give either URL or --embedded, not both.")
+    if args.from_file is not None and (args.url is not None or embedded or args.save is not None):
+        raise UsageError("--from reads a saved run: it goes with neither URL, --embedded nor --save.")
+
+
+def reread(args: Namespace) -> Run:
+    """A saved run, with the workload, goals and clocks that this command line asks for."""
+    run = read_run(args.from_file)
+    return replace(
+        run,
+        workload=workload_of(args, run.workload),
+        goals=goals_of(args, run.goals),
+        ignore_timings=run.ignore_timings or args.ignore_timings,
+    )
+
+
+def workload_of(args: Namespace, otherwise: Workload) -> Workload:
+    """The request shape of the flags, or the one that holds without them."""
+    if args.prompt_tokens is None and args.output_tokens is None:
+        return otherwise
+    return replace(
+        otherwise,
+        prompt_tokens=args.prompt_tokens or otherwise.prompt_tokens,
+        output_tokens=args.output_tokens or otherwise.output_tokens,
+        origin="flag",
+    )
+
+
+def goals_of(args: Namespace, otherwise: Goals) -> Goals:
+    """The goals of the flags, or those that hold without them."""
+    return Goals(
+        wait_s=args.wait_goal or otherwise.wait_s,
+        stream_tps=args.stream_goal or otherwise.stream_tps,
+    )
+
+
+async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: Progress) -> None:
+    """Measure one endpoint into the book.
+
+    Raises:
+        EndpointError: nothing usable answers, or the first request was refused.
+    """
+    url = engine.url if engine is not None else args.url or await found_url(progress)
+    progress.show(f"Asking {url} what it is ...", force=True)
+    async with await Endpoint.open(
+        url,
+        model=None if engine is not None else args.model,
+        api_key=api_key(args),
+        runtime_id=args.runtime,
+        limits=Limits(first_text_s=args.timeout, headers_s=args.timeout),
+        on_loading=lambda waited_s: progress.show(f"{url} is loading its model ({waited_s:.0f} s)"),
+    ) as endpoint:
+        kind: SourceKind = "live" if engine is None else "engine"
+        facts = endpoint.facts
+        if engine is not None:
+            facts = facts_of_engine(engine, facts)
+        book.open(endpoint.source(kind), facts)
+        watch = host_watch(endpoint, engine)
+        look_at_machine(args, endpoint, book, progress)
+        book.round_trip(await endpoint.round_trip_s())
+        watch.start()
+        complete = False
+        try:
+            await experiment(args, endpoint, book, progress)
+            complete = True
+        finally:
+            book.add(watch.stop())
+            book.close(complete=complete)
+
+
+async def found_url(progress: Progress) -> str:
+    """The address of the runtime that runs on this machine; the first of several, saying so.
+
+    Raises:
+        EndpointError: none was found.
+    """
+    progress.show("Looking for a runtime on this machine ...", force=True)
+    found = await find_local()
+    if not found:
+        raise EndpointError(
+            "No runtime was found on the usual ports of this machine.",
+            hint="Give its URL, or try: twospeed diagnose --embedded",
+        )
+    for other in found[1:]:
+        progress.note(f"Also running: {other.runtime_id} at {other.url}")
+    progress.note(f"Found {found[0].runtime_id} at {found[0].url}")
+    return found[0].url
+
+
+def host_watch(endpoint: Endpoint, engine: Engine | None) -> HostWatch:
+    """A watch over this machine that does not take the server's own work for someone else's."""
+    if engine is not None:
+        return HostWatch(engine.pid, server_is_local=True)
+    local = endpoint.target.is_loopback
+    return HostWatch(listener_pid(endpoint.target.port) if local else None, server_is_local=local)
+
+
+def look_at_machine(
+    args: Namespace, endpoint: Endpoint, book: Book, progress: Progress
+) -> None:
+    """Read the model's header and probe this machine, where both describe the server."""
+    if not endpoint.target.is_loopback:
+        book.add(
+            Blind(what="the limits of the server's machine", needs="running twospeed on that machine")
+        )
+        return
+    read_model_header(endpoint.target.port, book)
+    if args.no_probe:
+        return
+    progress.show("Measuring this machine's memory and processor (2 s) ...", force=True)
+    if (probe := probe_machine()) is not None:
+        book.add(probe)
+
+
+def read_model_header(port: int, book: Book) -> None:
+    """Read the header of the model file, if the runtime names it and it can be read here."""
+    named = book.run.facts.model_path
+    if named is None:
+        return
+    path = Path(named)
+    if not path.is_absolute():
+        pid = listener_pid(port)
+        process = process_facts(pid) if pid is not None else None
+        if process is None or process.cwd is None:
+            return
+        path = Path(process.cwd) / path
+    try:
+        book.add(read_header(path))
+    except InputError as error:
+        book.add(Blind(what="bytes per token", needs=f"a readable model file ({error.what})"))
+
+
+async def experiment(
+    args: Namespace, endpoint: Endpoint, book: Book, progress: Progress
+) -> None:
+    """Let the plan ask until it is settled or its budget is spent.
+
+    Raises:
+        EndpointError: the very first request failed, so that there is nothing to report.
+    """
+    run = book.run
+    plan = Plan(
+        run.workload,
+        run.goals,
+        n_ctx=run.facts.n_ctx,
+        budget_s=args.budget,
+        round_trip_s=run.round_trip_s,
+        ignore_timings=run.ignore_timings,
+    )
+    cost = plan.announce()
+    progress.note(
+        f"Sending at most {cost.requests} made-up prompts ({cost.tokens:,} tokens) in about "
+        f"{args.budget:.0f} s; nothing of yours is sent."
+    )
+    started_s = time.monotonic()
+    while (probe := plan.next_probe(book.run.records, time.monotonic() - started_s)) is not None:
+        record = await measured(endpoint, probe, len(book.run.records) + 1, plan, book, progress)
+        book.add(record)
+        if record.error is not None and len(book.run.records) == 1:
+            raise EndpointError(record.error.message, http_status=record.error.http_status)
+        if record.step == "warmup":
+            await refresh_facts(endpoint, book)
+    for left_out in plan.skipped:
+        what, _, why = left_out.partition(": ")
+        book.add(Blind(what=what, needs=why or "a larger --budget"))
+
+
+async def measured(
+    endpoint: Endpoint, probe: Probe, number: int, plan: Plan, book: Book, progress: Progress
+) -> RequestRecord:
+    """One request, with a live line beside it."""
+    label = f"[{number}] {probe.step}: {probe.prompt_tokens:,} tokens in"
+    estimate = running_estimate(plan, book.run)
+    started_s = time.monotonic()
+    ticker = asyncio.create_task(tick(progress, f"{label}{estimate}", started_s))
+    try:
+        return await endpoint.measure(probe, number)
+    finally:
+        ticker.cancel()
+
+
+async def tick(progress: Progress, text: str, started_s: float) -> None:
+    """Keep the live line moving."""
+    while True:
+        progress.show(f"{text} · {time.monotonic() - started_s:.0f} s", force=True)
+        await asyncio.sleep(TICK_S)
+
+
+def running_estimate(plan: Plan, run: Run) -> str:
+    """What the curves say so far about the workload, for the live line."""
+    prefill, decode = plan.fits(run.records)
+    parts = []
+    if prefill is not None:
+        parts.append(f"wait ≈ {prefill.seconds(run.workload.prompt_tokens).likely:.2f} s")
+    if decode is not None:
+        depth = run.workload.prompt_tokens + run.workload.output_tokens / 2
+        parts.append(f"stream ≈ {decode.tps(depth).likely:.0f} tok/s")
+    return "".join(f" · {part}" for part in parts)
+
+
+async def refresh_facts(endpoint: Endpoint, book: Book) -> None:
+    """Ask again once the model is loaded: some runtimes only then know its size and context."""
+    if book.run.source.kind == "engine":
+        return
+    fresh = await endpoint.refresh_facts()
+    if fresh != book.run.facts:
+        book.add(fresh)

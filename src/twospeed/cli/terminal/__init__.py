@@ -1,0 +1,1 @@
+"""What commands share to speak with a person."""
