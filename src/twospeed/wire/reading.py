@@ -39,6 +39,17 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A phase that the runtime announced by name, at the moment the announcement arrived."""
+
+    at_ns: int
+    name: str
+    """For example "prompt_processing.start" (LM Studio)."""
+    progress_frac: float | None = None
+    """Share of the phase that is done (0 … 1); None where the event does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamError:
     """An error that the response body carried, or a break of the protocol."""
 
@@ -65,12 +76,17 @@ class StreamReading:
     usage: dict[str, Any] | None = None
     """Raw usage object, later ones merged over earlier ones."""
     timings: dict[str, Any] | None = None
-    """Raw server clock object: llama-server `timings`, vLLM `metrics`, Ollama's final object, LM Studio `stats`."""
+    """Raw server clock object, the newest one.
+
+    llama-server `timings`, vLLM `metrics`, Ollama's final object, LM Studio `stats`.
+    """
     progress: list[Progress] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
+    """Phases that the runtime announced: only LM Studio's native stream does."""
     keepalives: list[tuple[int, str]] = field(default_factory=list)
-    """SSE comments with their stamps."""
+    """SSE comments and ping events with their stamps."""
     empty_events: int = 0
-    """Events of the stream that carried no text (role-only, empty deltas)."""
+    """Deltas of the stream that carried nothing (role-only, part of a character)."""
     model: str | None = None
     done: bool = False
     """True when the dialect's own end mark was seen."""

@@ -19,6 +19,7 @@ from twospeed.cli.diagnose import api_key
 from twospeed.cli.measuring.embedded import facts_of_engine, started_engine
 from twospeed.cli.terminal.progress import Progress
 from twospeed.fits.plan import Plan
+from twospeed.fits.rates import rates_of
 from twospeed.limits.gguf_header import read_header
 from twospeed.limits.machine_probe import measure as probe_machine
 from twospeed.records.errors import EndpointError, InputError, UsageError
@@ -230,7 +231,7 @@ async def experiment(
     )
     started_s = time.monotonic()
     while (probe := plan.next_probe(book.run.records, time.monotonic() - started_s)) is not None:
-        record = await measured(endpoint, probe, len(book.run.records) + 1, plan, book, progress)
+        record = await measured(endpoint, probe, len(book.run.records) + 1, book, progress)
         book.add(record)
         if record.error is not None and len(book.run.records) == 1:
             raise EndpointError(record.error.message, http_status=record.error.http_status)
@@ -242,11 +243,11 @@ async def experiment(
 
 
 async def measured(
-    endpoint: Endpoint, probe: Probe, number: int, plan: Plan, book: Book, progress: Progress
+    endpoint: Endpoint, probe: Probe, number: int, book: Book, progress: Progress
 ) -> RequestRecord:
     """One request, with a live line beside it."""
     label = f"[{number}] {probe.step}: {probe.prompt_tokens:,} tokens in"
-    estimate = running_estimate(plan, book.run)
+    estimate = running_estimate(book.run)
     started_s = time.monotonic()
     ticker = asyncio.create_task(tick(progress, f"{label}{estimate}", started_s))
     try:
@@ -262,15 +263,17 @@ async def tick(progress: Progress, text: str, started_s: float) -> None:
         await asyncio.sleep(TICK_S)
 
 
-def running_estimate(plan: Plan, run: Run) -> str:
+def running_estimate(run: Run) -> str:
     """What the curves say so far about the workload, for the live line."""
-    prefill, decode = plan.fits(run.records)
+    rates = rates_of(
+        run.records, round_trip_s=run.round_trip_s, ignore_timings=run.ignore_timings
+    )
     parts = []
-    if prefill is not None:
-        parts.append(f"wait ≈ {prefill.seconds(run.workload.prompt_tokens).likely:.2f} s")
-    if decode is not None:
+    if rates.prefill is not None:
+        parts.append(f"wait ≈ {rates.prefill.seconds(run.workload.prompt_tokens).likely:.2f} s")
+    if rates.decode is not None:
         depth = run.workload.prompt_tokens + run.workload.output_tokens / 2
-        parts.append(f"stream ≈ {decode.tps(depth).likely:.0f} tok/s")
+        parts.append(f"stream ≈ {rates.decode.tps(depth).likely:.0f} tok/s")
     return "".join(f" · {part}" for part in parts)
 
 

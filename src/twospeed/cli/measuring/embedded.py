@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -29,16 +30,14 @@ def started_engine(
         UsageError: a setting that llama.cpp does not have.
         EngineError: engine or model cannot be had.
     """
-    asked = parse_settings(pairs)
-    if model is not None:
-        asked["model"] = model
+    asked = parse_settings(pairs if model is None else [*pairs, f"model={model}"])
 
     def fetching(done_bytes: int, total_bytes: int | None) -> None:
         total = f" of {total_bytes / 1e6:.0f}" if total_bytes else ""
         progress.show(f"Fetching the model: {done_bytes / 1e6:.0f}{total} MB")
 
-    path = None if "model" in asked else fetch_model(progress=fetching)
-    settings = with_defaults(asked, path) if path is not None else with_defaults(asked, asked["model"])
+    named = asked.get("model")
+    settings = with_defaults(asked, fetch_model(progress=fetching) if named is None else Path(str(named)))
     words = " ".join(f"{flag}={value}" for flag, value in describe(settings) if flag != "model")
     progress.note(f"Embedded llama.cpp: {words}")
     with Engine(settings) as engine:
