@@ -1,0 +1,251 @@
+"""Which timings enter the fits, and what each request shows for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import TypeVar
+
+from msgspec import Struct
+
+from twospeed.fits.phases import (
+    DecodeTime,
+    PrefillTime,
+    client_decode,
+    client_prefill,
+    hidden_output_tokens,
+    prompt_parts,
+    server_decode,
+    server_prefill,
+)
+from twospeed.records.request_record import Origin, RequestRecord
+
+FEWEST_UNCACHED_TOKENS = 16
+"""Fewer are a decode step that reads all weights for little: another regime than prefill."""
+FEWEST_STEPS = 8
+"""Fewer decode steps than this are drowned in the jitter of their first and last stamp."""
+
+
+class PrefillPoint(Struct, frozen=True, kw_only=True):
+    """One prefill timing that can be fitted."""
+
+    prompt_tokens: int
+    """Whole prompt, cached part included."""
+    cached_tokens: int
+    s: float
+    origin: Origin
+    record: int
+    """Number of the request."""
+
+    @property
+    def uncached_tokens(self) -> int:
+        """Tokens that were processed."""
+        return self.prompt_tokens - self.cached_tokens
+
+
+class DecodePoint(Struct, frozen=True, kw_only=True):
+    """One decode timing that can be fitted."""
+
+    depth_tokens: float
+    """Prompt and half of the answer: the mean depth of its steps."""
+    per_token_s: float
+    steps: float
+    origin: Origin
+    record: int
+    """Number of the request."""
+
+
+class ClockDisagreement(Struct, frozen=True, kw_only=True):
+    """Our clock against the server's, over the requests that both timed; None without any."""
+
+    prefill_ratio: float | None = None
+    """Median of client / server prefill time."""
+    prefill_excess_s: float | None = None
+    """Median of client - server prefill time: tells a fixed delay from a wrong clock."""
+    prefill_pairs: int = 0
+    decode_ratio: float | None = None
+    """Median of client / server time per decode step."""
+    decode_pairs: int = 0
+
+
+class RequestSpeeds(Struct, frozen=True, kw_only=True):
+    """Each phase of one request, from the server's clock or else from ours."""
+
+    prefill_s: float | None = None
+    prefill_tps: float | None = None
+    """Uncached tokens per second; None when the cached part is not known."""
+    prefill_origin: Origin | None = None
+    decode_s: float | None = None
+    decode_tps: float | None = None
+    decode_origin: Origin | None = None
+    queue_s: float | None = None
+    """The server's word only."""
+    load_s: float | None = None
+    """The server's word only."""
+    ttft_s: float | None = None
+    """Our clock only."""
+    total_s: float | None = None
+    """Our clock where it ran, so that it goes with ttft_s; else the server's."""
+    total_origin: Origin | None = None
+
+
+def prefill_points(
+    records: Sequence[RequestRecord], *, round_trip_s: float | None, ignore_timings: bool
+) -> list[PrefillPoint]:
+    """Prefill timings fit for fitting, all of one clock.
+
+    Left out: warm-up, failed requests, requests that shared the server with others, and prompts of
+    which fewer than 16 tokens were new. The server's clock is taken unless `ignore_timings`, or
+    unless it covers less than half of what ours does.
+    """
+    usable = [record for record in records if _is_clean(record)]
+    by_server = [_prefill_point(record, server_prefill(record), "server") for record in usable]
+    by_client = [
+        _prefill_point(
+            record, client_prefill(record, round_trip_s, ignore_timings=ignore_timings), "client"
+        )
+        for record in usable
+    ]
+    return _one_clock(by_server, by_client, ignore_timings=ignore_timings)
+
+
+def decode_points(records: Sequence[RequestRecord], *, ignore_timings: bool) -> list[DecodePoint]:
+    """Decode timings of at least 8 steps, all of one clock, chosen as for `prefill_points`."""
+    usable = [record for record in records if _is_clean(record)]
+    by_server = [_decode_point(record, server_decode(record), "server") for record in usable]
+    by_client = [_decode_point(record, client_decode(record), "client") for record in usable]
+    return _one_clock(by_server, by_client, ignore_timings=ignore_timings)
+
+
+def clock_disagreement(
+    records: Sequence[RequestRecord], round_trip_s: float | None
+) -> ClockDisagreement:
+    """How far our clock and the server's are apart, per phase, over clean requests."""
+    clean = [record for record in records if _is_clean(record)]
+    prefills = [
+        (ours.s, theirs.s)
+        for record in clean
+        if (ours := client_prefill(record, round_trip_s)) and (theirs := server_prefill(record))
+    ]
+    decodes = [
+        (seen.s / seen.steps) / (told.s / told.steps)
+        for record in clean
+        if (seen := client_decode(record)) and (told := server_decode(record))
+        if min(seen.steps, told.steps) >= FEWEST_STEPS
+    ]
+    return ClockDisagreement(
+        prefill_ratio=median(ours / theirs for ours, theirs in prefills) if prefills else None,
+        prefill_excess_s=median(ours - theirs for ours, theirs in prefills) if prefills else None,
+        prefill_pairs=len(prefills),
+        decode_ratio=median(decodes) if decodes else None,
+        decode_pairs=len(decodes),
+    )
+
+
+def request_speeds(
+    record: RequestRecord, *, round_trip_s: float | None = None, ignore_timings: bool = False
+) -> RequestSpeeds:
+    """What one request shows for itself; nothing is left out for being too short to fit."""
+    server = None if ignore_timings else record.server
+    prefill_s, prefill_tps, prefill_origin = _prefill_of(record, round_trip_s, ignore_timings)
+    decode, decode_origin = _decode_of(record, ignore_timings)
+    total_s, total_origin = _total_of(record, ignore_timings)
+    return RequestSpeeds(
+        prefill_s=prefill_s,
+        prefill_tps=prefill_tps,
+        prefill_origin=prefill_origin,
+        decode_s=decode.s if decode else None,
+        decode_tps=decode.steps / decode.s if decode else None,
+        decode_origin=decode_origin,
+        queue_s=server.queue_s if server else None,
+        load_s=server.load_s if server else None,
+        ttft_s=record.client.ttft_s,
+        total_s=total_s,
+        total_origin=total_origin,
+    )
+
+
+Point = TypeVar("Point", PrefillPoint, DecodePoint)
+
+
+def _one_clock(
+    by_server: list[Point | None], by_client: list[Point | None], *, ignore_timings: bool
+) -> list[Point]:
+    server = [point for point in by_server if point is not None and not ignore_timings]
+    client = [point for point in by_client if point is not None]
+    return server if len(server) * 2 >= len(client) else client
+
+
+def _is_clean(record: RequestRecord) -> bool:
+    return record.error is None and record.step != "warmup" and not record.other_requests
+
+
+def _prefill_point(
+    record: RequestRecord, time: PrefillTime | None, origin: Origin
+) -> PrefillPoint | None:
+    if time is None or time.uncached_tokens < FEWEST_UNCACHED_TOKENS:
+        return None
+    return PrefillPoint(
+        prompt_tokens=time.uncached_tokens + time.cached_tokens,
+        cached_tokens=time.cached_tokens,
+        s=time.s,
+        origin=origin,
+        record=record.number,
+    )
+
+
+def _decode_point(
+    record: RequestRecord, time: DecodeTime | None, origin: Origin
+) -> DecodePoint | None:
+    prompt = _prompt_tokens(record)
+    if time is None or time.steps < FEWEST_STEPS or prompt is None:
+        return None
+    output = record.counts.output_tokens or time.steps + 1
+    # Our clock saw only the steps after hidden reasoning, which deepened the context.
+    hidden = hidden_output_tokens(record) if origin == "client" else 0
+    return DecodePoint(
+        depth_tokens=prompt + (output + hidden) / 2,
+        per_token_s=time.s / time.steps,
+        steps=time.steps,
+        origin=origin,
+        record=record.number,
+    )
+
+
+def _prompt_tokens(record: RequestRecord) -> int | None:
+    if record.counts.prompt_tokens is not None:
+        return record.counts.prompt_tokens
+    parts = prompt_parts(record)
+    return sum(parts) if parts else None
+
+
+def _prefill_of(
+    record: RequestRecord, round_trip_s: float | None, ignore_timings: bool
+) -> tuple[float | None, float | None, Origin | None]:
+    time = None if ignore_timings else server_prefill(record)
+    origin: Origin = "server"
+    if time is None and not ignore_timings and record.server and record.server.prefill_s:
+        return record.server.prefill_s, None, origin  # of an unknown part of the prompt
+    if time is None:
+        time = client_prefill(record, round_trip_s, ignore_timings=ignore_timings)
+        origin = "client"
+    if time is None:
+        return None, None, None
+    return time.s, time.uncached_tokens / time.s, origin
+
+
+def _decode_of(
+    record: RequestRecord, ignore_timings: bool
+) -> tuple[DecodeTime | None, Origin | None]:
+    if not ignore_timings and (told := server_decode(record)):
+        return told, "server"
+    seen = client_decode(record)
+    return seen, "client" if seen else None
+
+
+def _total_of(record: RequestRecord, ignore_timings: bool) -> tuple[float | None, Origin | None]:
+    if record.client.end_s is not None:
+        return record.client.end_s, "client"
+    if record.server and record.server.total_s is not None and not ignore_timings:
+        return record.server.total_s, "server"
+    return None, None

@@ -1,0 +1,152 @@
+"""What one record says about each phase, by the server's clock and by ours, kept apart."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from twospeed.records.request_record import RequestRecord
+
+ENDED_BY_A_TOKEN = frozenset(
+    {"stop", "eos", "eos_token", "eosFound", "end_turn", "tool_calls", "tool_use", "completed"}
+)
+"""Finish reasons after which the last sampled token was an end mark and had no text."""
+
+LATE_HEADERS_S = 0.1
+LATE_HEADERS_FRAC = 0.05
+
+
+class PrefillTime(NamedTuple):
+    """Seconds that the uncached part of a prompt took."""
+
+    s: float
+    uncached_tokens: int
+    cached_tokens: int
+
+
+class DecodeTime(NamedTuple):
+    """Seconds that a number of decode steps took."""
+
+    s: float
+    steps: float
+
+
+def prompt_parts(record: RequestRecord) -> tuple[int, int] | None:
+    """Uncached and cached prompt tokens; None when the cached part is not known.
+
+    A runtime that hides the cached part is taken at 0 for a prompt that we made unique; a prompt
+    that may have been seen before (a repeat, a user's own) stays unknown.
+    """
+    prompt, cached = record.counts.prompt_tokens, record.counts.cached_prompt_tokens
+    covered = record.server.prefill_tokens if record.server else None
+    if covered is not None:
+        return covered, max(prompt - covered, 0) if prompt is not None else cached or 0
+    if prompt is None:
+        return None
+    if cached is None:
+        unique = record.repeats is None and record.step in ("warmup", "curve")
+        return (prompt, 0) if unique else None
+    return max(prompt - cached, 0), min(cached, prompt)
+
+
+def server_prefill(record: RequestRecord) -> PrefillTime | None:
+    """Prefill by the runtime's own clock."""
+    parts = prompt_parts(record)
+    if record.server is None or not record.server.prefill_s or parts is None or parts[0] <= 0:
+        return None
+    return PrefillTime(record.server.prefill_s, *parts)
+
+
+def client_prefill(
+    record: RequestRecord, round_trip_s: float | None, *, ignore_timings: bool = False
+) -> PrefillTime | None:
+    """Prefill by arrival: TTFT - round trip - (tokens in the first text event - 1) · ITL.
+
+    None when the first text did not follow prefill at once: several events in the first read, a
+    late start (queue, model load), or reasoning that was hidden.
+
+    Args:
+        record: any request.
+        round_trip_s: of a trivial request; unknown counts as part of the prefill overhead.
+        ignore_timings: do not consult the server's clock about queue and load either.
+    """
+    ttft_s, parts = record.client.ttft_s, prompt_parts(record)
+    if ttft_s is None or parts is None or parts[0] <= 0 or record.error is not None:
+        return None
+    if record.client.ttft_is_upper_bound or hidden_output_tokens(record):
+        return None
+    if _started_late(record, round_trip_s or 0.0, ignore_timings=ignore_timings):
+        return None
+    seconds = ttft_s - (round_trip_s or 0.0) - _held_back_s(record)
+    return PrefillTime(seconds, *parts) if seconds > 0 else None
+
+
+def server_decode(record: RequestRecord) -> DecodeTime | None:
+    """Decode by the runtime's own clock."""
+    server = record.server
+    if server is None or not server.decode_s or not server.decode_steps:
+        return None
+    return DecodeTime(server.decode_s, server.decode_steps)
+
+
+def client_decode(record: RequestRecord) -> DecodeTime | None:
+    """Decode by arrival, from the first read with text to the last sign of a token.
+
+    With n tokens in E text events an event holds n/E, so from the first read (k events) to the last
+    text there are n - k·n/E steps; n - 1 when each token came alone. When an end mark was sampled
+    last, one token had no text: it is counted up to the finish event.
+    """
+    arrivals, output = record.arrivals, record.counts.output_tokens
+    if not arrivals or output is None or record.error is not None:
+        return None
+    tokens = output - hidden_output_tokens(record)
+    finish_s, end_s = record.client.finish_s, arrivals[-1].at_s
+    mark = record.finish_reason in ENDED_BY_A_TOKEN
+    with_text = tokens - 1 if mark else tokens
+    steps = with_text - _tokens_in_first_read(record, with_text)
+    if steps <= 0:
+        return None
+    if mark and finish_s is not None and finish_s >= end_s:
+        steps, end_s = steps + 1, finish_s
+    seconds = end_s - arrivals[0].at_s
+    return DecodeTime(seconds, steps) if seconds > 0 else None
+
+
+def hidden_output_tokens(record: RequestRecord) -> int:
+    """Reasoning tokens that were generated before the first text and never shown."""
+    shown = any(arrival.kind == "reasoning" for arrival in record.arrivals)
+    return 0 if shown else record.counts.reasoning_tokens or 0
+
+
+def _tokens_in_first_read(record: RequestRecord, tokens: int) -> float:
+    events = len(record.arrivals)
+    together = 1
+    while together < events and record.arrivals[together].coalesced:
+        together += 1
+    # More events than tokens (text cut into pieces): the first still needed its whole token.
+    return max(together * tokens / events, 1.0)
+
+
+def _held_back_s(record: RequestRecord) -> float:
+    """Time that the first text waited for later tokens of its own event."""
+    decode, output = client_decode(record), record.counts.output_tokens
+    if decode is None or output is None:
+        return 0.0
+    return max(output / len(record.arrivals) - 1.0, 0.0) * decode.s / decode.steps
+
+
+def _started_late(record: RequestRecord, round_trip_s: float, *, ignore_timings: bool) -> bool:
+    """Whether a queue or a model load shows.
+
+    llama-server sends its headers when a slot starts; others at once or with the first text, which
+    shows nothing (RUNTIMES §0.2).
+    """
+    client, server = record.client, record.server
+    ttft_s = client.ttft_s or 0.0
+    if client.headers_s is not None:
+        wait = client.headers_s - round_trip_s
+        with_text = client.headers_s > (1 - LATE_HEADERS_FRAC) * ttft_s
+        if wait > max(LATE_HEADERS_S, LATE_HEADERS_FRAC * ttft_s) and not with_text:
+            return True
+    if server is None or ignore_timings:
+        return False
+    return (server.queue_s or 0.0) + (server.load_s or 0.0) > LATE_HEADERS_FRAC * ttft_s
