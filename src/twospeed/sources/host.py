@@ -1,0 +1,259 @@
+"""What else this machine was doing while it measured, and which process serves a port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from twospeed.records.run import Conditions
+
+MOST_FOREIGN_LOAD = 0.20
+"""Above this share of the processors, other programs visibly slow both phases."""
+MOST_STEAL = 0.10
+
+# Listeners that only pass connections on: the server's own process is somewhere else.
+FORWARDERS = (
+    "docker-proxy",
+    "rootlessport",
+    "com.docker",
+    "vpnkit",
+    "wslrelay",
+    "ssh",
+    "slirp4netns",
+    "pasta",
+    "gvproxy",
+)
+SECRET_FLAGS = ("--api-key", "--api_key", "--token", "--hf-token", "--password")
+
+Gone = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessFacts:
+    """What a process shows of itself; None where this user may not look."""
+
+    pid: int
+    name: str | None = None
+    cmdline: tuple[str, ...] | None = None
+    """Words of its command line, keys and tokens blanked."""
+    cwd: str | None = None
+    threads: int | None = None
+    rss_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuSample:
+    """Processor seconds spent so far, by whom."""
+
+    total_s: float
+    """All processors together, idle included."""
+    idle_s: float
+    steal_s: float
+    own_s: float
+    """This process."""
+    ours_s: float | None
+    """This process, its children, and the server with its children; None when that is unknown."""
+
+
+class HostWatch:
+    """Tells how much of this machine others used between `start` and `stop`.
+
+    The share is (busy - ours) / all processor time. Ours is this process, its children and the
+    server's process tree.
+    """
+
+    def __init__(self, server_pid: int | None = None, *, server_is_local: bool = False) -> None:
+        """Watch this machine.
+
+        Args:
+            server_pid: process of the model server, when it runs here and is known.
+            server_is_local: it runs here. Without its process, its load cannot be told from that
+                of others, and the load stays unknown.
+        """
+        self._server_pid = server_pid
+        self._blind = server_is_local and server_pid is None
+        self._start: CpuSample | None = None
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._start = self._sample()
+
+    def stop(self) -> Conditions:
+        """Say what the conditions were since `start`; can be called again for a longer span."""
+        if self._start is None:
+            return Conditions()
+        return conditions_between(self._start, self._sample(), load_average=_load_average())
+
+    def _sample(self) -> CpuSample:
+        times = psutil.cpu_times()
+        # Guest time is already part of user and nice time.
+        total_s = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+        own = psutil.Process().cpu_times()
+        return CpuSample(
+            total_s=total_s,
+            idle_s=times.idle + getattr(times, "iowait", 0.0),
+            steal_s=getattr(times, "steal", 0.0),
+            own_s=own.user + own.system,
+            ours_s=None if self._blind else _tree_cpu_s([psutil.Process().pid, self._server_pid]),
+        )
+
+
+def conditions_between(
+    before: CpuSample, after: CpuSample, *, load_average: float | None = None
+) -> Conditions:
+    """Conditions of the span between two samples.
+
+    Args:
+        before: sample at its start.
+        after: sample at its end.
+        load_average: of the last minute, for the warning.
+
+    Returns:
+        Shares as None where the span is too short, or the server's process is not known.
+    """
+    total_s = after.total_s - before.total_s
+    own_s = after.own_s - before.own_s
+    if total_s <= 0:
+        return Conditions(own_cpu_s=own_s)
+    steal = min(1.0, max(0.0, (after.steal_s - before.steal_s) / total_s))
+    foreign = None
+    if before.ours_s is not None and after.ours_s is not None:
+        busy_s = total_s - (after.idle_s - before.idle_s) - (after.steal_s - before.steal_s)
+        foreign = min(1.0, max(0.0, (busy_s - (after.ours_s - before.ours_s)) / total_s))
+    warnings = (*_load_warning(foreign, load_average), *_steal_warning(steal))
+    return Conditions(
+        host_load=foreign,
+        steal=steal,
+        own_cpu_s=own_s,
+        trusted=not warnings,
+        warnings=warnings,
+    )
+
+
+def _load_warning(foreign: float | None, load_average: float | None) -> list[str]:
+    if foreign is None or foreign <= MOST_FOREIGN_LOAD:
+        return []
+    average = "" if load_average is None else f" (load average {load_average:.1f})"
+    return [
+        (
+            f"Other programs used {foreign:.0%} of this machine's processors during the run"
+            f"{average}: both phases may look slower than they are. Stop them and measure again."
+        )
+    ]
+
+
+def _steal_warning(steal: float) -> list[str]:
+    if steal <= MOST_STEAL:
+        return []
+    return [
+        (
+            f"The hypervisor gave {steal:.0%} of this machine's processor time to others: both"
+            " phases may look slower than they are. Measure again at a quieter time."
+        )
+    ]
+
+
+def listener_pid(port: int) -> int | None:
+    """Which process of this machine listens on a TCP port.
+
+    Args:
+        port: TCP port number.
+
+    Returns:
+        Its process id; None when there is none, this user may not see it, or the listener only
+        forwards to another machine or container.
+    """
+    found = next(_listening_pids(port), None)
+    if found is None:
+        return None
+    facts = process_facts(found)
+    name = (facts.name or "").lower() if facts else ""
+    return None if name.startswith(FORWARDERS) else found
+
+
+def process_facts(pid: int) -> ProcessFacts | None:
+    """What a process shows of itself.
+
+    Args:
+        pid: process id.
+
+    Returns:
+        Facts, None where not allowed; None altogether when the process is gone.
+    """
+    try:
+        process = psutil.Process(pid)
+    except psutil.NoSuchProcess:
+        return None
+    memory = _asked(process, "memory_info")
+    cmdline = _asked(process, "cmdline")
+    return ProcessFacts(
+        pid=pid,
+        name=_asked(process, "name"),
+        cmdline=None if cmdline is None else _without_secrets(cmdline),
+        cwd=_asked(process, "cwd"),
+        threads=_asked(process, "num_threads"),
+        rss_bytes=None if memory is None else memory.rss,
+    )
+
+
+def _asked(process: psutil.Process, what: str) -> Any:  # noqa: ANN401  (whatever psutil has)
+    """One fact of a process, None where it cannot be had."""
+    try:
+        return getattr(process, what)()
+    except (*Gone, OSError):
+        return None
+
+
+def _without_secrets(cmdline: Iterable[str]) -> tuple[str, ...]:
+    words = []
+    blank_next = False
+    for word in cmdline:
+        flag, equals, _ = word.partition("=")
+        secret = flag in SECRET_FLAGS
+        words.append("***" if blank_next else f"{flag}=***" if secret and equals else word)
+        blank_next = secret and not equals
+    return tuple(words)
+
+
+def _listens(connection: Any, port: int) -> bool:  # noqa: ANN401
+    at = connection.laddr
+    return connection.status == psutil.CONN_LISTEN and bool(at) and at.port == port
+
+
+def _listening_pids(port: int) -> Iterator[int]:
+    """Processes that listen on a port; each is looked at alone where the table is not shown."""
+    try:
+        table = psutil.net_connections(kind="tcp")
+    except psutil.AccessDenied:  # macOS
+        for process in psutil.process_iter():
+            if any(_listens(c, port) for c in _asked(process, "net_connections") or ()):
+                yield process.pid
+    else:
+        yield from (c.pid for c in table if c.pid and _listens(c, port))
+
+
+def _tree_cpu_s(roots: Iterable[int | None]) -> float:
+    """Processor seconds of processes and all their descendants, ended children included."""
+    found: dict[int, psutil.Process] = {}
+    for pid in roots:
+        if pid is None:
+            continue
+        try:
+            process = psutil.Process(pid)
+            found |= {p.pid: p for p in (process, *process.children(recursive=True))}
+        except Gone:
+            continue
+    times = (_asked(process, "cpu_times") for process in found.values())
+    return float(
+        sum(t.user + t.system + t.children_user + t.children_system for t in times if t is not None)
+    )
+
+
+def _load_average() -> float | None:
+    try:
+        return float(psutil.getloadavg()[0])
+    except OSError:
+        return None

@@ -1,0 +1,22 @@
+"""The one monotonic clock that every stamp of a live measurement comes from."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Something that tells monotonic nanoseconds."""
+
+    def now_ns(self) -> int:
+        """Tell the present moment in nanoseconds of an arbitrary but steady origin."""
+        ...
+
+
+class MonotonicClock:
+    """The finest monotonic clock of this machine."""
+
+    def now_ns(self) -> int:
+        """Tell the present moment in nanoseconds (perf_counter_ns)."""
+        return time.perf_counter_ns()

@@ -1,0 +1,132 @@
+"""One exchange made into a request record."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from twospeed.records.errors import EndpointError
+from twospeed.records.request_record import (
+    ClientTimes,
+    Probe,
+    RequestError,
+    RequestRecord,
+    ServerTimes,
+    TextArrival,
+    TokenCounts,
+)
+from twospeed.runtimes.runtime import Call, Generation, Runtime
+from twospeed.sources.live.connection import Exchange
+from twospeed.sources.live.failures import recorded
+from twospeed.sources.live.target import Target
+from twospeed.wire.dialects import read_response
+from twospeed.wire.reading import StreamReading, TextEvent
+
+
+def now_utc() -> str:
+    """The present moment as a record keeps it: UTC, ISO 8601."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+
+
+def record_of(
+    exchange: Exchange,
+    *,
+    number: int,
+    probe: Probe,
+    runtime: Runtime,
+    generation: Generation,
+    call: Call,
+    target: Target,
+    started_at: str,
+) -> RequestRecord:
+    """Make the record of one request; a failed one keeps what had arrived.
+
+    Args:
+        exchange: what was sent and what came back.
+        number: its number within the run, from 1.
+        probe: what was wanted.
+        runtime: gives the answer its meaning.
+        generation: the request free of dialect.
+        call: the request as it went out.
+        target: the endpoint, for messages.
+        started_at: UTC, ISO 8601.
+    """
+    reading, error = _read(exchange, call, target)
+    counts, server = _meaning(runtime, reading, generation)
+    return RequestRecord(
+        number=number,
+        step=probe.step,
+        probe=probe,
+        started_at=started_at,
+        dialect=call.dialect,
+        model=reading.model or generation.model,
+        counts=counts,
+        client=_client_times(exchange, reading),
+        server=server,
+        arrivals=_arrivals(reading.text, exchange.sent_ns or 0),
+        finish_reason=reading.finish_reason,
+        repeats=probe.repeats,
+        retries=exchange.retries,
+        error=error,
+    )
+
+
+def _read(
+    exchange: Exchange, call: Call, target: Target
+) -> tuple[StreamReading, RequestError | None]:
+    """Parse what arrived; the failure of the exchange outranks what parsing finds."""
+    failure = exchange.failure
+    error = None if failure is None else recorded(failure, target)
+    if exchange.reader.status is None:
+        return StreamReading(), error
+    try:
+        reading = read_response(call.dialect, exchange.reader)
+    except EndpointError as broken:
+        return StreamReading(), error or recorded(broken, target)
+    if error is None and reading.error is not None:
+        error = recorded(reading.error, target)
+    return reading, error
+
+
+def _meaning(
+    runtime: Runtime, reading: StreamReading, generation: Generation
+) -> tuple[TokenCounts, ServerTimes | None]:
+    if reading.usage is None and reading.timings is None and not reading.text:
+        return TokenCounts(), None
+    return runtime.interpret(reading, generation)
+
+
+def _client_times(exchange: Exchange, reading: StreamReading) -> ClientTimes:
+    sent_ns = exchange.sent_ns
+    if sent_ns is None:
+        return ClientTimes(clock=exchange.clock, connect_s=exchange.connect_s)
+
+    def since(at_ns: int | None) -> float | None:
+        return None if at_ns is None else (at_ns - sent_ns) / 1e9
+
+    text = reading.text
+    answer = next((event for event in text if event.kind != "reasoning"), None)
+    return ClientTimes(
+        clock=exchange.clock,
+        connect_s=exchange.connect_s,
+        headers_s=since(exchange.reader.headers_ns),
+        ttft_s=since(text[0].at_ns if text else None),
+        ttft_is_upper_bound=len(text) > 1 and text[1].read == text[0].read,
+        first_answer_s=since(answer.at_ns if answer else None),
+        last_text_s=since(text[-1].at_ns if text else None),
+        finish_s=since(reading.finish_ns),
+        end_s=since(exchange.reader.end_ns),
+    )
+
+
+def _arrivals(text: list[TextEvent], sent_ns: int) -> tuple[TextArrival, ...]:
+    """Text events on the clock of the request; later ones of the same read are coalesced."""
+    reads = [-1, *(event.read for event in text)]
+    return tuple(
+        TextArrival(
+            at_s=(event.at_ns - sent_ns) / 1e9,
+            kind=event.kind,
+            chars=len(event.text),
+            coalesced=event.read == before,
+        )
+        for before, event in zip(reads, text, strict=False)
+    )

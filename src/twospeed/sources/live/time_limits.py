@@ -1,0 +1,129 @@
+"""How long each stage of a request may last, and which stage has outlasted its limit."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from twospeed.wire.http_response import ResponseReader
+
+Stage = Literal["headers", "first text", "next text", "whole answer"]
+
+# A slow machine reads 10 prompt tokens and writes 1 answer token per second (RUNTIMES.md: llama.cpp
+# on two busy cores read 10 per second): nothing that is still alive is cut off sooner.
+SLOWEST_PREFILL_TPS = 10.0
+SLOWEST_DECODE_TPS = 1.0
+
+# Non-empty text under any key by which a dialect carries it; only used to tell the wait for the
+# first text from a stall in mid-stream, never to time anything.
+TEXT = re.compile(
+    rb'"(?:content|reasoning(?:_content)?|thinking|response|text|delta|arguments)"\s*:\s*"[^"]'
+)
+SILENCE = re.compile(rb"(?:[ \t]*(?::[^\r\n]*)?(?:\r\n|\n|\r))*[ \t]*(?::[^\r\n]*)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Longest durations of the stages, in seconds; None is filled in for each request."""
+
+    connect_s: float = 5.0
+    """All of name look-up, connection and TLS."""
+    headers_s: float | None = None
+    """From the request to the response headers."""
+    first_text_s: float | None = None
+    """Silence before the first text; pings and progress reports start it anew."""
+    gap_s: float = 60.0
+    """Silence between two texts; pings do not count as text."""
+    total_s: float | None = None
+    """The whole answer."""
+    response_bytes: int = 256 * 2**20
+    """Largest response that is accepted."""
+
+    @classmethod
+    def short(cls, seconds: float) -> Limits:
+        """Limits for one cheap question that must be answered within so many seconds."""
+        return cls(
+            connect_s=seconds,
+            headers_s=seconds,
+            first_text_s=seconds,
+            gap_s=seconds,
+            total_s=seconds,
+            response_bytes=32 * 2**20,
+        )
+
+    @property
+    def shortest_s(self) -> float:
+        """The shortest limit on any stage after connecting."""
+        rest = (self.headers_s, self.first_text_s, self.total_s)
+        return min(self.gap_s, *(_or_never(limit_s) for limit_s in rest))
+
+    def for_request(self, prompt_tokens: int, output_tokens: int) -> Limits:
+        """Fill in what the user left open, so that a long prompt gets a long wait."""
+        prefill_s = max(300.0, prompt_tokens / SLOWEST_PREFILL_TPS)
+        decode_s = max(600.0, output_tokens / SLOWEST_DECODE_TPS)
+        return replace(
+            self,
+            headers_s=prefill_s if self.headers_s is None else self.headers_s,
+            first_text_s=prefill_s if self.first_text_s is None else self.first_text_s,
+            total_s=3 * prefill_s + decode_s if self.total_s is None else self.total_s,
+        )
+
+
+class Watch:
+    """Which stage of one exchange is due when; told of every read."""
+
+    __slots__ = ("_body_from", "_headers", "_last_s", "_limits", "_started_s", "_text")
+
+    def __init__(self, limits: Limits, now_s: float) -> None:
+        self._limits = limits
+        self._started_s = now_s
+        self._last_s = now_s
+        self._body_from = 0
+        self._headers = False
+        self._text = False
+
+    @property
+    def text_seen(self) -> bool:
+        """Whether something that looks like text has arrived."""
+        return self._text
+
+    def heard(self, reader: ResponseReader, now_s: float) -> bool:
+        """Take note of a read; tells whether it carried more than silence."""
+        self._headers = self._headers or reader.headers_ns is not None
+        new = reader.segments[self._body_from :]
+        self._body_from += len(new)
+        said = any(_says_something(segment.data) for segment in new)
+        if not self._text:
+            self._last_s = now_s
+            self._text = any(TEXT.search(segment.data) for segment in new)
+        elif said:
+            self._last_s = now_s
+        return said
+
+    def due(self) -> tuple[float, Stage]:
+        """The moment at which the present stage is overdue, and its name."""
+        limits = self._limits
+        stage: tuple[float, Stage]
+        if not self._headers:
+            stage = (self._started_s + _or_never(limits.headers_s), "headers")
+        elif not self._text:
+            stage = (self._last_s + _or_never(limits.first_text_s), "first text")
+        else:
+            stage = (self._last_s + limits.gap_s, "next text")
+        return min(stage, (self._started_s + _or_never(limits.total_s), "whole answer"))
+
+    def waited_s(self, stage: Stage, now_s: float) -> float:
+        """Seconds that a stage has lasted, for its message."""
+        since_s = self._started_s if stage in {"headers", "whole answer"} else self._last_s
+        return now_s - since_s
+
+
+def _says_something(data: bytes) -> bool:
+    """Whether body bytes hold more than comments and blank lines."""
+    return data[:1] not in b": \t\r\n" or SILENCE.fullmatch(data) is None
+
+
+def _or_never(limit_s: float | None) -> float:
+    return math.inf if limit_s is None else limit_s

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twospeed.sources.host import (
+    CpuSample,
+    HostWatch,
+    conditions_between,
+    listener_pid,
+    process_facts,
+)
+
+START = CpuSample(total_s=1000, idle_s=500, steal_s=5, own_s=3, ours_s=40)
+
+
+def later(
+    *, total: float, idle: float, steal: float = 0, own: float = 0, ours: float | None = 0
+) -> CpuSample:
+    return CpuSample(
+        total_s=START.total_s + total,
+        idle_s=START.idle_s + idle,
+        steal_s=START.steal_s + steal,
+        own_s=START.own_s + own,
+        ours_s=None if ours is None else START.ours_s + ours,
+    )
+
+
+def test_the_load_of_others_is_what_neither_we_nor_the_server_used():
+    after = later(total=100, idle=40, steal=2, own=1, ours=48)
+    conditions = conditions_between(START, after)
+    assert conditions.host_load == pytest.approx(0.10)
+    assert conditions.steal == pytest.approx(0.02)
+    assert conditions.own_cpu_s == 1
+    assert conditions.trusted
+    assert conditions.warnings == ()
+
+
+def test_a_busy_machine_is_not_trusted_and_the_warning_says_all():
+    conditions = conditions_between(START, later(total=100, idle=10, ours=50), load_average=7.24)
+    assert not conditions.trusted
+    (warning,) = conditions.warnings
+    assert "40 %" in warning.replace("40%", "40 %")
+    assert "load average 7.2" in warning
+    assert "slower" in warning
+    assert "Stop them" in warning
+
+
+def test_a_fifth_is_the_bound():
+    assert conditions_between(START, later(total=100, idle=80, ours=0)).trusted
+    assert not conditions_between(START, later(total=100, idle=79, ours=0)).trusted
+
+
+def test_stolen_time_is_not_trusted_either():
+    conditions = conditions_between(START, later(total=100, idle=70, steal=30))
+    assert not conditions.trusted
+    assert conditions.host_load == 0
+    assert "hypervisor" in conditions.warnings[0]
+
+
+def test_without_the_servers_process_the_load_is_unknown():
+    conditions = conditions_between(START, later(total=100, idle=0, ours=None))
+    assert conditions.host_load is None
+    assert conditions.trusted
+    watch = HostWatch(server_is_local=True)
+    watch.start()
+    assert watch.stop().host_load is None
+
+
+def test_a_span_too_short_to_tell():
+    conditions = conditions_between(START, later(total=0, idle=0, own=0.5))
+    assert (conditions.host_load, conditions.steal) == (None, None)
+    assert conditions.own_cpu_s == 0.5
+
+
+def test_stop_without_start_knows_nothing():
+    assert HostWatch().stop().host_load is None
+
+
+@given(*[st.floats(0, 1e4) for _ in range(5)])
+def test_shares_stay_between_zero_and_one(total, idle, steal, own, ours):
+    conditions = conditions_between(
+        START, later(total=total, idle=idle, steal=steal, own=own, ours=ours)
+    )
+    for share in (conditions.host_load, conditions.steal):
+        assert share is None or 0 <= share <= 1
+
+
+def test_our_own_work_is_not_the_work_of_others():
+    watch = HostWatch(os.getpid())
+    watch.start()
+    end_s = time.process_time() + 0.05
+    while time.process_time() < end_s:
+        sum(range(1000))
+    conditions = watch.stop()
+    assert conditions.own_cpu_s >= 0.04
+    assert conditions.host_load is None or 0 <= conditions.host_load <= 1
+
+
+@pytest.fixture
+def server():
+    """A process that listens, and says where."""
+    code = (
+        "import socket,sys; s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen();"
+        "print(s.getsockname()[1], flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, "--api-key", "s3cret", "--token=s3cret", "--port", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process, int(process.stdout.readline())
+        process.stdin.close()
+
+
+def test_the_process_behind_a_port(server):
+    process, port = server
+    assert listener_pid(port) == process.pid
+    facts = process_facts(process.pid)
+    assert facts.cwd == str(Path.cwd())
+    assert facts.threads >= 1
+    assert facts.rss_bytes > 1_000_000
+    assert facts.cmdline[-5:] == ("--api-key", "***", "--token=***", "--port", "1")
+
+
+def test_nobody_behind_a_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        assert listener_pid(sock.getsockname()[1]) is None, "bound, but not listening"
+
+
+def test_a_process_that_is_gone():
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    assert process_facts(process.pid) is None
