@@ -3,7 +3,7 @@
 Three questions, one engine, one run:
 
 1. Do the reported speeds agree with the server's own clock, request by request?
-2. Does the path without server clocks (--ignore-timings) agree with it, from 200 uncached tokens up?
+2. Does the path without server clocks (--ignore-timings) agree too, from 200 uncached tokens up?
 3. Do the fitted curves foretell lengths and depths that are drawn only after the fit is saved?
    Inside the measured range and at 1.5 times beyond it; medians of three requests.
 
@@ -87,7 +87,9 @@ def clocks(run: Run, *, at_least: int) -> list[tuple[int, float, float]]:
     return rows
 
 
-def errors(run: Run, fresh: list[RequestRecord], *, ignore_timings: bool) -> list[dict[str, object]]:
+def errors(
+    run: Run, fresh: list[RequestRecord], *, ignore_timings: bool
+) -> list[dict[str, object]]:
     """Relative error of the curves fitted to `run` at each fresh length."""
     fit = fit_prefill(
         prefill_points(run.records, round_trip_s=run.round_trip_s, ignore_timings=ignore_timings)

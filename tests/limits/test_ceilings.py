@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from twospeed.limits.ceilings import Limits, limits_of
+from twospeed.limits.ceilings import Limits, limits_of, runs_on_processor
 from twospeed.limits.normal import (
     CPU_DECODE_I_LOW_BIT,
     CPU_DECODE_K_LOW_BIT,
@@ -228,3 +228,10 @@ def test_every_range_is_a_range():
     ranges = [CPU_DECODE_SMALL, CPU_DECODE_LARGE, *GPU_DECODE.values(), *GPU_PREFILL.values()]
     assert all(0 < each.low < each.high < 1.2 for each in ranges)
     assert all(each.source for each in ranges)
+
+
+def test_a_machine_without_graphics_device_runs_on_its_processor():
+    assert runs_on_processor(RuntimeFacts(), MachineProbe(graphics_devices=0))
+    assert not runs_on_processor(RuntimeFacts(), MachineProbe(graphics_devices=1))
+    assert not runs_on_processor(RuntimeFacts(), MachineProbe())
+    assert not runs_on_processor(RuntimeFacts())

@@ -60,6 +60,7 @@ def a_run(**changes: Any) -> Run:
         "facts": RuntimeFacts(n_ctx=4096, layers_total=30, flash_attn=False),
         "records": (request(1), request(2, error=RequestError(kind="http", message="no é"))),
         "round_trip_s": 0.0007,
+        "loading_s": 4.5,
         "probe": MachineProbe(memory_bandwidth_bytes_per_s=3.6e10),
         "header": ModelHeader(file_bytes=98_000_000, architecture="llama"),
         "conditions": Conditions(host_load=0.5, trusted=False, warnings=("busy",)),
@@ -83,7 +84,8 @@ def test_the_first_line_names_the_schema_and_what_was_asked(tmp_path: Path):
     assert first["schema"] == "twospeed.records/1"
     assert first["workload"]["prompt_tokens"] == 2000
     assert {line["type"] for line in rest} == {
-        *("request", "facts", "probe", "header", "round_trip", "conditions", "unknown", "end")
+        *("request", "facts", "probe", "header", "round_trip", "loading"),
+        *("conditions", "unknown", "end"),
     }
 
 
@@ -310,6 +312,7 @@ runs = st.builds(
     a_run,
     records=st.lists(records, max_size=4).map(tuple),
     round_trip_s=seconds,
+    loading_s=seconds,
     probe=st.none() | st.builds(MachineProbe, cpu_s=seconds),
     complete=st.booleans(),
     ignore_timings=st.booleans(),

@@ -38,7 +38,11 @@ def imported_rooms(path: Path) -> set[str]:
             continue
         for name in names:
             parts = name.split(".")
-            if parts[0] == "twospeed" and len(parts) > 1 and parts[1] in MAY_IMPORT | {"cli": set()}:
+            if (
+                parts[0] == "twospeed"
+                and len(parts) > 1
+                and parts[1] in MAY_IMPORT | {"cli": set()}
+            ):
                 rooms.add(parts[1])
     return rooms
 

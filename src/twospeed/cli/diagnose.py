@@ -82,8 +82,12 @@ class Diagnose:
         form = out.add_mutually_exclusive_group()
         form.add_argument("--json", action="store_true", help="one JSON object (twospeed.report/1)")
         form.add_argument("--markdown", action="store_true", help="fit for a forum or an issue")
-        out.add_argument("-o", "--out", type=Path, metavar="FILE", help="write there, not to stdout")
-        out.add_argument("--save", type=Path, metavar="FILE", help="keep every record as it is made")
+        out.add_argument(
+            "-o", "--out", type=Path, metavar="FILE", help="write there, not to stdout"
+        )
+        out.add_argument(
+            "--save", type=Path, metavar="FILE", help="keep every record as it is made"
+        )
         out.add_argument("--no-color", action="store_true", help="also: NO_COLOR=1")
         out.add_argument(
             "--fail-on",
@@ -95,9 +99,10 @@ class Diagnose:
 
     def run(self, args: Namespace) -> int:
         """Measure or read, then report."""
-        from twospeed.cli.measuring.conduct import measured_or_read_run
-        from twospeed.cli.terminal.output import deliver, exit_status
-        from twospeed.report.build import build_report
+        # Here and not above: `--help` must not wait for numpy and rich.
+        from twospeed.cli.measuring.conduct import measured_or_read_run  # noqa: PLC0415
+        from twospeed.cli.terminal.output import deliver, exit_status  # noqa: PLC0415
+        from twospeed.report.build import build_report  # noqa: PLC0415
 
         run = measured_or_read_run(args)
         report = build_report(run)

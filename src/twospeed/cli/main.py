@@ -32,14 +32,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if words in (["--version"], ["-V"]):
-        print(f"twospeed {__version__}")
-        return 0
-    parser = build_parser()
     try:
-        args = parser.parse_args(with_default_command(words))
+        args = build_parser().parse_args(with_default_command(words))
     except SystemExit as leaving:  # argparse has printed help or a usage error
         return leaving.code if isinstance(leaving.code, int) else 2
+    return status_of(args)
+
+
+def status_of(args: argparse.Namespace) -> int:
+    """Run the chosen command; every failure becomes one line and an exit status."""
     try:
         status: int = args.command.run(args)
     except TwospeedError as error:

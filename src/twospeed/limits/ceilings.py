@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from twospeed.limits.ggml_types import bytes_per_weight
 from twospeed.limits.normal import NormalRange, at_depth, normal_decode, normal_prefill
-from twospeed.records.run import ModelHeader, Quantity, Run, RuntimeFacts
+from twospeed.records.run import MachineProbe, ModelHeader, Quantity, Run, RuntimeFacts
 
 F16_BYTES = 2.0
 PROBED_SOURCES = ("live", "engine")
@@ -56,7 +56,7 @@ def limits_of(
         return Limits()
     bandwidth = run.probe.memory_bandwidth_bytes_per_s
     told = _client(bandwidth)
-    if run.header is None or not runs_on_processor(run.facts):
+    if run.header is None or not runs_on_processor(run.facts, run.probe):
         return Limits(memory_bandwidth_bytes_per_s=told)
     header = run.header
     decode = decode_ceiling_tps(header, run.facts, bandwidth, depth_tokens)
@@ -73,9 +73,14 @@ def limits_of(
     )
 
 
-def runs_on_processor(facts: RuntimeFacts) -> bool:
-    """Whether the whole model is known to run on the processor."""
-    return facts.layers_offloaded == 0 or facts.size_vram_bytes == 0
+def runs_on_processor(facts: RuntimeFacts, probe: MachineProbe | None = None) -> bool:
+    """Whether the whole model is known to run on the processor.
+
+    Either the runtime says that nothing is offloaded, or its machine has nothing to offload to.
+    """
+    if facts.layers_offloaded == 0 or facts.size_vram_bytes == 0:
+        return True
+    return probe is not None and probe.graphics_devices == 0
 
 
 def decode_ceiling_tps(

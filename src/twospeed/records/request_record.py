@@ -12,7 +12,7 @@ from msgspec import Struct
 Origin = Literal["server", "client", "fit", "header", "catalogue", "assumed"]
 """Where a number comes from.
 
-server: the runtime said so. client: twospeed saw it (an arrival, or a probe run on this machine).
+server: the runtime said so. client: twospeed saw it (an arrival, or a probe on this machine).
 fit: a curve fitted to either. header: a model file. catalogue: a published specification.
 assumed: a stated default.
 """
@@ -25,7 +25,7 @@ class Probe(Struct, frozen=True, kw_only=True):
     """One request that an experiment wants measured."""
 
     step: Step
-    """Its part in the experiment: "warmup" is kept out of the fits, "reuse" repeats an earlier prompt."""
+    """Its part: "warmup" stays out of the fits, "reuse" repeats an earlier prompt."""
     prompt_tokens: int
     """Wanted prompt length; the server's own count is what enters the record."""
     output_tokens: int

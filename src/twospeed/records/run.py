@@ -85,6 +85,8 @@ class MachineProbe(Struct, frozen=True, kw_only=True):
     """Thread count at which the bandwidth was best."""
     cpu_s: float | None = None
     """Processor time of the probe process."""
+    graphics_devices: int | None = None
+    """Devices of this machine that could compute; None where that cannot be told."""
 
 
 class ModelHeader(Struct, frozen=True, kw_only=True):
@@ -95,9 +97,9 @@ class ModelHeader(Struct, frozen=True, kw_only=True):
     parameters: int | None = None
     layers: int | None = None
     read_bytes_per_token: int | None = None
-    """Tensor bytes that one decode step reads: embedding table left out unless tied, active experts only."""
+    """Tensor bytes that a decode step reads: no embedding table unless tied, active experts only."""
     active_parameters: int | None = None
-    """Parameters that one token passes through (matrix weights)."""
+    """Matrix weights that one prompt token passes through; output matrix and embedding left out."""
     kv_bytes_per_token_f16: int | None = None
     attention_width: int | None = None
     """Query heads times head size."""
@@ -137,6 +139,8 @@ class Run(Struct, frozen=True, kw_only=True):
     records: tuple[RequestRecord, ...] = ()
     round_trip_s: float | None = None
     """Fastest round trip of a trivial request."""
+    loading_s: float | None = None
+    """Seconds that the server spent loading its model while we waited; None when it was ready."""
     probe: MachineProbe | None = None
     header: ModelHeader | None = None
     conditions: Conditions = Conditions()

@@ -54,10 +54,12 @@ _TYPE_OF: dict[type[Struct], str] = {
 }
 _VALUE_OF: dict[str, Any] = {name: kind for kind, name in _TYPE_OF.items()} | {
     "round_trip": float | None,
+    "loading": float | None,
     "end": Any,
 }
 _FIELD_OF = {name: name for name in ("facts", "probe", "header", "conditions")} | {
-    "round_trip": "round_trip_s"
+    "round_trip": "round_trip_s",
+    "loading": "loading_s",
 }
 _OURS = re.compile(rb'\s*\{\s*"schema"\s*:\s*"twospeed\.records/(\d{1,9})"')
 
@@ -144,6 +146,10 @@ class RunWriter:
         """Append the fastest round trip of a trivial request, in seconds."""
         self._append({"type": "round_trip", "value": seconds})
 
+    def loading(self, seconds: float) -> None:
+        """Append how long the server was loading its model while we waited, in seconds."""
+        self._append({"type": "loading", "value": seconds})
+
     def end(self) -> None:
         """Mark the run as complete."""
         self._append({"type": "end"})
@@ -178,6 +184,8 @@ def write_run(path: Path | str, run: Run) -> None:
             ignore_timings=run.ignore_timings,
         )
         writer.round_trip(run.round_trip_s)
+        if run.loading_s is not None:
+            writer.loading(run.loading_s)
         known = (run.facts, run.probe, run.header, run.conditions)
         for thing in (*known, *run.records, *run.unknown):
             if thing is not None:

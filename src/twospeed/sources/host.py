@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -172,6 +174,23 @@ def listener_pid(port: int) -> int | None:
     facts = process_facts(found)
     name = (facts.name or "").lower() if facts else ""
     return None if name.startswith(FORWARDERS) else found
+
+
+def graphics_devices(devices: Path = Path("/dev")) -> int | None:
+    """How many devices of this machine could compute in place of its processor.
+
+    Linux shows every usable one as a device node: NVIDIA's own, AMD's /dev/kfd, and render nodes.
+
+    Args:
+        devices: the directory of device nodes.
+
+    Returns:
+        None on other systems, where this cannot be told without a driver's library.
+    """
+    if sys.platform != "linux" or not devices.is_dir():
+        return None
+    patterns = ("nvidia[0-9]*", "kfd", "dri/renderD*", "dxg", "accel/accel*")
+    return sum(len(list(devices.glob(pattern))) for pattern in patterns)
 
 
 def process_facts(pid: int) -> ProcessFacts | None:

@@ -70,6 +70,12 @@ class Book:
         if self._writer:
             self._writer.round_trip(seconds)
 
+    def loading(self, seconds: float | None) -> None:
+        """Take up how long the server was loading while we waited; None when it was ready."""
+        self.run = replace(self.run, loading_s=seconds)
+        if self._writer and seconds is not None:
+            self._writer.loading(seconds)
+
     def add(
         self, thing: RequestRecord | MachineProbe | ModelHeader | Conditions | Blind | RuntimeFacts
     ) -> None:

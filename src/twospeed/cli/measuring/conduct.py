@@ -1,4 +1,4 @@
-"""Conducts one diagnosis: finds or starts what is measured, lets the plan ask and the endpoint answer.
+"""Conducts one diagnosis: what is measured is found or started, the plan asks, the endpoint answers.
 
 The plan knows statistics and no sockets, the endpoint knows sockets and no statistics; here they
 meet. Whatever was measured survives an interruption.
@@ -27,7 +27,7 @@ from twospeed.records.request_record import Probe, RequestRecord
 from twospeed.records.run import Blind, Goals, Run, SourceKind, Workload
 from twospeed.records.run_file import read_run
 from twospeed.sources.engine.engine import Engine
-from twospeed.sources.host import HostWatch, listener_pid, process_facts
+from twospeed.sources.host import HostWatch, graphics_devices, listener_pid, process_facts
 from twospeed.sources.live.discovery import find_local
 from twospeed.sources.live.endpoint import Endpoint
 from twospeed.sources.live.time_limits import Limits
@@ -57,7 +57,9 @@ def measured_or_read_run(args: Namespace) -> Run:
             engine = None
             if args.embedded or args.engine:
                 engine = cleanup.enter_context(started_engine(args.engine, args.model, progress))
-            asyncio.run(conduct(args, engine, book, progress))
+            # The default loop of Windows cannot watch a socket of our own.
+            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                runner.run(conduct(args, engine, book, progress))
     except KeyboardInterrupt:
         if not book.run.records:
             raise
@@ -77,7 +79,9 @@ def refuse_contradictions(args: Namespace) -> None:
     if args.url is not None and embedded:
         raise UsageError("Give either URL or --embedded, not both.")
     if args.from_file is not None and (args.url is not None or embedded or args.save is not None):
-        raise UsageError("--from reads a saved run: it goes with neither URL, --embedded nor --save.")
+        raise UsageError(
+            "--from reads a saved run: it goes with neither URL, --embedded nor --save."
+        )
 
 
 def reread(args: Namespace) -> Run:
@@ -117,7 +121,8 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
     Raises:
         EndpointError: nothing usable answers, or the first request was refused.
     """
-    url = engine.url if engine is not None else args.url or await found_url(progress)
+    given: str | None = args.url if engine is None else engine.url
+    url = given or await found_url(progress)
     progress.show(f"Asking {url} what it is ...", force=True)
     async with await Endpoint.open(
         url,
@@ -132,6 +137,7 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
         if engine is not None:
             facts = facts_of_engine(engine, facts)
         book.open(endpoint.source(kind), facts)
+        book.loading(endpoint.loading_s)
         watch = host_watch(endpoint, engine)
         look_at_machine(args, endpoint, book, progress)
         book.round_trip(await endpoint.round_trip_s())
@@ -141,7 +147,8 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
             await experiment(args, endpoint, book, progress)
             complete = True
         finally:
-            book.add(watch.stop())
+            others = [r.other_requests for r in book.run.records if r.other_requests is not None]
+            book.add(replace(watch.stop(), other_requests=max(others, default=None)))
             book.close(complete=complete)
 
 
@@ -172,13 +179,13 @@ def host_watch(endpoint: Endpoint, engine: Engine | None) -> HostWatch:
     return HostWatch(listener_pid(endpoint.target.port) if local else None, server_is_local=local)
 
 
-def look_at_machine(
-    args: Namespace, endpoint: Endpoint, book: Book, progress: Progress
-) -> None:
+def look_at_machine(args: Namespace, endpoint: Endpoint, book: Book, progress: Progress) -> None:
     """Read the model's header and probe this machine, where both describe the server."""
     if not endpoint.target.is_loopback:
         book.add(
-            Blind(what="the limits of the server's machine", needs="running twospeed on that machine")
+            Blind(
+                what="the limits of the server's machine", needs="running twospeed on that machine"
+            )
         )
         return
     read_model_header(endpoint.target.port, book)
@@ -186,7 +193,7 @@ def look_at_machine(
         return
     progress.show("Measuring this machine's memory and processor (2 s) ...", force=True)
     if (probe := probe_machine()) is not None:
-        book.add(probe)
+        book.add(replace(probe, graphics_devices=graphics_devices()))
 
 
 def read_model_header(port: int, book: Book) -> None:
@@ -207,9 +214,7 @@ def read_model_header(port: int, book: Book) -> None:
         book.add(Blind(what="bytes per token", needs=f"a readable model file ({error.what})"))
 
 
-async def experiment(
-    args: Namespace, endpoint: Endpoint, book: Book, progress: Progress
-) -> None:
+async def experiment(args: Namespace, endpoint: Endpoint, book: Book, progress: Progress) -> None:
     """Let the plan ask until it is settled or its budget is spent.
 
     Raises:
@@ -265,9 +270,7 @@ async def tick(progress: Progress, text: str, started_s: float) -> None:
 
 def running_estimate(run: Run) -> str:
     """What the curves say so far about the workload, for the live line."""
-    rates = rates_of(
-        run.records, round_trip_s=run.round_trip_s, ignore_timings=run.ignore_timings
-    )
+    rates = rates_of(run.records, round_trip_s=run.round_trip_s, ignore_timings=run.ignore_timings)
     parts = []
     if rates.prefill is not None:
         parts.append(f"wait ≈ {rates.prefill.seconds(run.workload.prompt_tokens).likely:.2f} s")

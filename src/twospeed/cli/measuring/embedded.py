@@ -16,9 +16,7 @@ from twospeed.sources.engine.settings import describe, parse_settings, with_defa
 
 
 @contextmanager
-def started_engine(
-    pairs: Sequence[str], model: str | None, progress: Progress
-) -> Iterator[Engine]:
+def started_engine(pairs: Sequence[str], model: str | None, progress: Progress) -> Iterator[Engine]:
     """A running engine, ended when the block ends.
 
     Args:
@@ -37,7 +35,9 @@ def started_engine(
         progress.show(f"Fetching the model: {done_bytes / 1e6:.0f}{total} MB")
 
     named = asked.get("model")
-    settings = with_defaults(asked, fetch_model(progress=fetching) if named is None else Path(str(named)))
+    settings = with_defaults(
+        asked, fetch_model(progress=fetching) if named is None else Path(str(named))
+    )
     words = " ".join(f"{flag}={value}" for flag, value in describe(settings) if flag != "model")
     progress.note(f"Embedded llama.cpp: {words}")
     with Engine(settings) as engine:

@@ -1,0 +1,110 @@
+"""Everything that was observed in one run, as the finding modules read it."""
+
+from __future__ import annotations
+
+from msgspec.structs import asdict, replace
+
+from twospeed.findings.budget import (
+    Stream,
+    TimeBudget,
+    Wait,
+    judge_stream,
+    judge_wait,
+    slow_phase,
+    time_budget,
+)
+from twospeed.findings.clocks import Disagreement, observe_clocks
+from twospeed.findings.finding import SlowPhase
+from twospeed.findings.phase_times import (
+    PhaseTimes,
+    mid_answer_depth,
+    phase_times,
+    uncached_tokens,
+)
+from twospeed.findings.reuse import CacheObservation, observe_reuse
+from twospeed.findings.waiting import (
+    Queue,
+    Reasoning,
+    observe_queue,
+    observe_reasoning,
+    unexplained_seconds,
+)
+from twospeed.fits.interval import Interval
+from twospeed.limits.ceilings import Limits, limits_of
+from twospeed.records.run import Run
+
+
+class Observed(PhaseTimes, frozen=True, kw_only=True):
+    """Records, fits and limits of one run, and the seconds of its workload."""
+
+    run: Run
+    limits: Limits
+    queue: Queue
+    reasoning: Reasoning
+    reuse: CacheObservation
+    clocks: Disagreement | None
+    """Set when the server's clock and ours disagree."""
+    budget: TimeBudget
+    wait: Wait
+    stream: Stream
+    slow_phase: SlowPhase
+
+    @property
+    def depth_tokens(self) -> float:
+        """Depth at which decode is judged: the middle of the workload's answer."""
+        return mid_answer_depth(self.run.workload)
+
+
+def observe(run: Run) -> Observed:
+    """Fits both phases, asks the limits, and puts the seconds of the workload together.
+
+    Where the server tells less time than its user waited, its clock is left out.
+    """
+    clocks = observe_clocks(run)
+    if clocks is not None and clocks.server_tells_less:
+        run = replace(run, ignore_timings=True)
+    times = phase_times(run)
+    reasoning, queue = observe_reasoning(run.records), observe_queue(run)
+    budget = _budget(run, times, reasoning, queue)
+    wait = judge_wait(budget, run.goals, prefill=times.prefill_s, answer_seen=reasoning.answer_seen)
+    stream = judge_stream(times.decode_tps, run.goals)
+    return Observed(
+        **asdict(times),
+        run=run,
+        limits=_limits(run, times),
+        queue=queue,
+        reasoning=reasoning,
+        reuse=observe_reuse(run, times.prefill),
+        clocks=clocks,
+        budget=budget,
+        wait=wait,
+        stream=stream,
+        slow_phase=slow_phase(budget, wait, stream),
+    )
+
+
+def _budget(run: Run, times: PhaseTimes, reasoning: Reasoning, queue: Queue) -> TimeBudget:
+    # Our own prefill clock already holds whatever the server's leaves unexplained.
+    by_client = any(point.origin == "client" for point in times.prefill_seen)
+    return time_budget(
+        run,
+        prefill_s=_likely(times.prefill_s),
+        decode_s=_likely(times.decode_s),
+        reasoning_frac=reasoning.share,
+        queue_s=queue.seconds,
+        unexplained_s=None if by_client else unexplained_seconds(run),
+    )
+
+
+def _limits(run: Run, times: PhaseTimes) -> Limits:
+    return limits_of(
+        run,
+        prefill_tps=_likely(times.prefill_tps),
+        decode_tps=_likely(times.decode_tps),
+        depth_tokens=mid_answer_depth(run.workload),
+        prompt_tokens=uncached_tokens(run.workload),
+    )
+
+
+def _likely(interval: Interval | None) -> float | None:
+    return None if interval is None else interval.likely

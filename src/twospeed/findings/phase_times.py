@@ -1,0 +1,103 @@
+"""Both phases of the workload's request: curves where they can be fitted, else its nearest kin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from twospeed.findings.direct import direct_per_token, direct_prefill
+from twospeed.fits.decode import DecodeFit, fit_decode
+from twospeed.fits.interval import Interval
+from twospeed.fits.observations import DecodePoint, PrefillPoint, decode_points, prefill_points
+from twospeed.fits.prefill import PrefillFit, fit_prefill
+from twospeed.records.run import Run, Workload
+
+
+class PrefillTimes(Struct, frozen=True, kw_only=True):
+    """What is known of prefill; None where nothing is."""
+
+    prefill_seen: tuple[PrefillPoint, ...]
+    prefill: PrefillFit | None
+    prefill_s: Interval | None
+    """Prefill of the workload's uncached prompt."""
+    prefill_tps: Interval | None
+
+
+class PhaseTimes(PrefillTimes, frozen=True, kw_only=True):
+    """What is known of prefill and of decode; None where nothing is."""
+
+    decode_seen: tuple[DecodePoint, ...]
+    decode: DecodeFit | None
+    decode_s: Interval | None
+    """Decode of the workload's whole output."""
+    decode_tps: Interval | None
+    """At mid-answer depth."""
+
+
+def mid_answer_depth(workload: Workload) -> float:
+    """Tokens in the KV cache in the middle of the workload's answer."""
+    return workload.prompt_tokens + workload.output_tokens / 2
+
+
+def uncached_tokens(workload: Workload) -> int:
+    """Prompt tokens that prefill has to process."""
+    return max(workload.prompt_tokens - workload.cached_prompt_tokens, 0)
+
+
+def phase_times(run: Run) -> PhaseTimes:
+    """Seconds and speed of both phases of the workload's request."""
+    seen = decode_points(run.records, ignore_timings=run.ignore_timings)
+    fit = fit_decode(seen)
+    per_token = _per_token(fit, seen, mid_answer_depth(run.workload))
+    return PhaseTimes(
+        **asdict(_prefill_times(run)),
+        decode_seen=tuple(seen),
+        decode=fit,
+        decode_s=_decode_seconds(fit, per_token, run.workload),
+        decode_tps=_rate(per_token, 1.0),
+    )
+
+
+def _prefill_times(run: Run) -> PrefillTimes:
+    seen = prefill_points(
+        run.records, round_trip_s=run.round_trip_s, ignore_timings=run.ignore_timings
+    )
+    fit, work = fit_prefill(seen), run.workload
+    cached = work.prompt_tokens - uncached_tokens(work)
+    if fit is not None:
+        seconds: Interval | None = fit.seconds(work.prompt_tokens, cached)
+    else:
+        seconds = direct_prefill(seen, work.prompt_tokens, cached)
+    return PrefillTimes(
+        prefill_seen=tuple(seen),
+        prefill=fit,
+        prefill_s=seconds,
+        prefill_tps=_rate(seconds, uncached_tokens(work)),
+    )
+
+
+def _decode_seconds(
+    fit: DecodeFit | None, per_token: Interval | None, workload: Workload
+) -> Interval | None:
+    # The first token comes out of prefill, so a workload of n tokens has n - 1 decode steps.
+    steps = max(workload.output_tokens - 1, 0)
+    if fit is not None:
+        return fit.seconds(workload.prompt_tokens, steps)
+    return per_token.scaled(steps) if per_token is not None else None
+
+
+def _per_token(
+    fit: DecodeFit | None, seen: Sequence[DecodePoint], depth_tokens: float
+) -> Interval | None:
+    if fit is not None:
+        return fit.per_token(depth_tokens)
+    return direct_per_token(seen, depth_tokens)
+
+
+def _rate(seconds: Interval | None, tokens: float) -> Interval | None:
+    """Tokens per second; None for no tokens or no time, where a rate means nothing."""
+    if seconds is None or tokens <= 0 or seconds.low <= 0:
+        return None
+    return seconds.divided_into(tokens)

@@ -1,0 +1,73 @@
+"""Where the weights lie: part of them in slower memory sets the pace of every token."""
+
+from __future__ import annotations
+
+from twospeed.findings.finding import Evidence, Finding
+from twospeed.findings.observed import Observed
+from twospeed.fits.interval import Interval
+from twospeed.records.run import RuntimeFacts
+
+ORDER = 30
+
+SLOWER = Interval(4.0, 10.0, 18.0)
+"""How many times slower system memory is than the memory of a graphics card.
+
+Source: PHYSICS.md, Offload: 14B on 448 GB/s beside dual-channel DDR4, 83 % of the layers on the
+card give 29 % of full speed, hence 15; unified or multi-channel memory is nearer to 4.
+"""
+ALL_OF_IT = 0.99
+"""Sizes are rounded by the runtimes that tell them."""
+
+
+def find(observed: Observed) -> list[Finding]:
+    """Part of the model lies outside the graphics memory, as the runtime reports."""
+    share = gpu_share(observed.run.facts)
+    if share is None or observed.stream.verdict != "slow":
+        return []
+    saved = offload_saving_frac(share)
+    decode_s = observed.decode_s
+    return [
+        Finding(
+            cause="placement.partial_offload",
+            phase="decode",
+            certainty="reported",
+            costs_s=decode_s.likely * saved.likely if decode_s is not None else None,
+            evidence=(
+                Evidence(
+                    what="share of the model in graphics memory", value=share, origin="server"
+                ),
+                Evidence(
+                    what="system memory is slower by",
+                    value=SLOWER.likely,
+                    unit="times",
+                    origin="assumed",
+                ),
+            ),
+        )
+    ]
+
+
+def gpu_share(facts: RuntimeFacts) -> float | None:
+    """Share of the model in graphics memory when it is split; None when it is not, or unknown.
+
+    A model wholly on the processor is no split: there may be no graphics card at all.
+    """
+    if facts.size_bytes and facts.size_vram_bytes is not None:
+        share = facts.size_vram_bytes / facts.size_bytes
+    elif facts.layers_total and facts.layers_offloaded is not None:
+        share = facts.layers_offloaded / facts.layers_total
+    else:
+        return None
+    return share if 0.0 < share < ALL_OF_IT else None
+
+
+def offload_saving_frac(share: float) -> Interval:
+    """Share of the decode time that full offload would save: harmonic in the two memories.
+
+    `t = share + (1 - share) · r` against `t = 1`, r being how much slower system memory is.
+    """
+    low, likely, high = (
+        1.0 - 1.0 / (share + (1.0 - share) * slower)
+        for slower in (SLOWER.low, SLOWER.likely, SLOWER.high)
+    )
+    return Interval(low, likely, high)

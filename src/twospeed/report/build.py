@@ -1,0 +1,191 @@
+"""From a run to its report: fits, limits, findings, cures, words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import asdict
+
+from twospeed.cures.cure import WontHelp
+from twospeed.cures.registry import weigh
+from twospeed.findings.blind_spots import blind_spots
+from twospeed.findings.finding import Finding
+from twospeed.findings.observed import Observed, observe
+from twospeed.findings.registry import disproves, find_all
+from twospeed.fits.observations import DecodePoint, PrefillPoint, request_speeds
+from twospeed.records.request_record import Origin, RequestRecord
+from twospeed.records.run import Run, Workload
+from twospeed.report import words
+from twospeed.report.document import (
+    Balance,
+    ConditionsPart,
+    DecodeCurve,
+    DecodePart,
+    DecodeSeen,
+    PrefillCurve,
+    PrefillPart,
+    PrefillSeen,
+    Report,
+    RequestRow,
+    SourcePart,
+    WontHelpPart,
+    WorkloadPart,
+)
+
+
+def build_report(run: Run) -> Report:
+    """Everything that can be said about one run.
+
+    Pure: the same run gives the same report, whenever and wherever it is made.
+    """
+    observed = observe(run)
+    findings = find_all(observed)
+    cures, idle = weigh(observed, findings)
+    return Report(
+        twospeed_version=run.twospeed_version,
+        made_at=run.made_at,
+        source=_source(run),
+        workload=_workload(run.workload),
+        time_budget=observed.budget,
+        wait=observed.wait,
+        stream=observed.stream,
+        slow_phase=observed.slow_phase,
+        verdict=words.verdict(observed),
+        prefill=_prefill(observed),
+        decode=_decode(observed),
+        balance=_balance(observed),
+        prompt_cache=observed.reuse,
+        limits=observed.limits,
+        findings=findings,
+        cures=cures,
+        wont_help=tuple(_wont_help(one, observed) for one in idle),
+        unknown=blind_spots(observed),
+        requests=tuple(_row(run, record) for record in run.records),
+        facts=asdict(run.facts),
+        conditions=_conditions(observed, findings),
+    )
+
+
+def _wont_help(idle: WontHelp, observed: Observed) -> WontHelpPart:
+    why = words.why_not(idle.why, observed.slow_phase, observed.budget.total_s)
+    return WontHelpPart(cure=idle.cure, saves_s=idle.saves_s, why=why)
+
+
+def _conditions(observed: Observed, findings: Sequence[Finding]) -> ConditionsPart:
+    conditions = observed.run.conditions
+    return ConditionsPart(
+        host_load=conditions.host_load,
+        other_requests=conditions.other_requests,
+        trusted=conditions.trusted and not disproves(findings),
+        warnings=words.warnings(observed, findings),
+    )
+
+
+def _source(run: Run) -> SourcePart:
+    source = run.source
+    return SourcePart(
+        kind=source.kind,
+        where=source.where,
+        runtime=source.runtime,
+        runtime_version=source.runtime_version,
+        model=source.model,
+    )
+
+
+def _workload(workload: Workload) -> WorkloadPart:
+    return WorkloadPart(
+        prompt_tokens=workload.prompt_tokens,
+        cached_prompt_tokens=workload.cached_prompt_tokens,
+        output_tokens=workload.output_tokens,
+        origin=workload.origin,
+    )
+
+
+def _prefill(observed: Observed) -> PrefillPart:
+    fit, speed = observed.prefill, observed.prefill_tps
+    return PrefillPart(
+        tps=speed.likely if speed else None,
+        tps_low=speed.low if speed else None,
+        tps_high=speed.high if speed else None,
+        origin=_origin(fitted=fit is not None, points=observed.prefill_seen) if speed else None,
+        curve=PrefillCurve(
+            overhead_s=fit.overhead_s,
+            per_token_s=fit.per_token_s,
+            per_token2_s=fit.per_token2_s,
+        )
+        if fit
+        else None,
+        points=tuple(
+            PrefillSeen(
+                prompt_tokens=point.prompt_tokens,
+                cached_tokens=point.cached_tokens,
+                s=point.s,
+                origin=point.origin,
+            )
+            for point in observed.prefill_seen
+        ),
+    )
+
+
+def _decode(observed: Observed) -> DecodePart:
+    fit, speed = observed.decode, observed.decode_tps
+    return DecodePart(
+        tps=speed.likely if speed else None,
+        tps_low=speed.low if speed else None,
+        tps_high=speed.high if speed else None,
+        origin=_origin(fitted=fit is not None, points=observed.decode_seen) if speed else None,
+        curve=DecodeCurve(per_token_s=fit.per_token_s, per_depth_token_s=fit.per_depth_token_s)
+        if fit
+        else None,
+        points=tuple(
+            DecodeSeen(
+                depth_tokens=point.depth_tokens,
+                per_token_s=point.per_token_s,
+                origin=point.origin,
+            )
+            for point in observed.decode_seen
+        ),
+    )
+
+
+def _origin(*, fitted: bool, points: Sequence[PrefillPoint] | Sequence[DecodePoint]) -> Origin:
+    return "fit" if fitted else points[0].origin
+
+
+def _balance(observed: Observed) -> Balance:
+    """Shares of the two phases, and the prompt:answer ratio that would make them equal.
+
+    At the workload's speeds: as many prompt tokens per output token as prefill is faster.
+    """
+    prefill, decode = observed.prefill_s, observed.decode_s
+    if prefill is None or decode is None or prefill.likely + decode.likely <= 0:
+        return Balance(prefill_frac=None, decode_frac=None, equal_prompt_per_output_token=None)
+    share = prefill.likely / (prefill.likely + decode.likely)
+    prefill_tps, decode_tps = observed.prefill_tps, observed.decode_tps
+    return Balance(
+        prefill_frac=share,
+        decode_frac=1.0 - share,
+        equal_prompt_per_output_token=prefill_tps.likely / decode_tps.likely
+        if prefill_tps and decode_tps
+        else None,
+    )
+
+
+def _row(run: Run, record: RequestRecord) -> RequestRow:
+    speeds = request_speeds(
+        record, round_trip_s=run.round_trip_s, ignore_timings=run.ignore_timings
+    )
+    return RequestRow(
+        prompt_tokens=record.counts.prompt_tokens,
+        cached_prompt_tokens=record.counts.cached_prompt_tokens,
+        prefill_s=speeds.prefill_s,
+        prefill_tps=speeds.prefill_tps,
+        output_tokens=record.counts.output_tokens,
+        decode_s=speeds.decode_s,
+        decode_tps=speeds.decode_tps,
+        load_s=speeds.load_s,
+        queue_s=speeds.queue_s,
+        ttft_s=speeds.ttft_s,
+        total_s=speeds.total_s,
+        line=record.line,
+    )

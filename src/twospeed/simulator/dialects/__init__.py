@@ -1,0 +1,1 @@
+"""One module per runtime that the simulator can pass for; each holds a `DIALECT`."""

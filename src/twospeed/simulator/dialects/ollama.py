@@ -1,0 +1,356 @@
+"""Ollama: its native routes, and the OpenAI-compatible ones beside them.
+
+Lines of JSON, no end mark; the head of a stream is sent with the first text. In the last line
+`prompt_eval_count` is the whole prompt while `prompt_eval_duration` covers its uncached part, and
+nothing tells cached tokens. A prompt that is too long is cut silently. Another `num_ctx` loads the
+model again.
+
+Source: ollama/ollama docs/api.md, api/types.go, middleware/openai.go; RUNTIMES notes in the tests.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from twospeed.simulator import asking
+from twospeed.simulator.dialect import (
+    Dialect,
+    HeadAt,
+    Moment,
+    Piece,
+    Voice,
+    http_date,
+    identifier,
+    shortened,
+)
+from twospeed.simulator.dialects.openai import OpenAiVoice
+from twospeed.simulator.exchange import (
+    BadFieldError,
+    RefusedError,
+    Reply,
+    Request,
+    as_json,
+    json_reply,
+)
+from twospeed.simulator.job import Asked, Job
+from twospeed.simulator.sse import DONE, PLACE, TextEvent, event
+from twospeed.simulator.tokens import TEMPLATE_HEAD_TOKENS
+
+JSON = "application/json; charset=utf-8"
+VERSION = "0.31.2"
+DIGEST = "365c0bd3c000a25d28ddbf732fe1c6add414de7275464c4e4d1c3b5fcb5d8ad1"
+FILE_BYTES = 4_920_753_328
+SHORTEST_LOAD_NS = 1_000_000
+"""It looks the model up even when that is loaded; a duration of 0 would be left out."""
+
+
+def _stamp(made_s: int, since_ns: int) -> str:
+    """A moment as Go writes it."""
+    moment = datetime.fromtimestamp(made_s + since_ns // 1_000_000_000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{since_ns % 1_000_000_000:09}Z"
+
+
+class NativeVoice(Voice):
+    """`/api/chat` and `/api/generate`."""
+
+    content_type: ClassVar[str] = "application/x-ndjson"
+
+    def line(self, at_ns: int, said: Mapping[str, str], **more: Any) -> dict[str, Any]:
+        """One object of the stream; `said` holds `content` and `thinking`."""
+        found: dict[str, Any] = {
+            "model": self.facts.model,
+            "created_at": _stamp(self.job.made_s, at_ns - self.job.arrival_ns),
+        }
+        if self.job.asked.form == "api_chat":
+            found["message"] = {"role": "assistant", **said}
+        else:
+            found["response"] = said["content"]
+            if "thinking" in said:
+                found["thinking"] = said["thinking"]
+        return found | more
+
+    def text(self, piece: Piece) -> list[bytes]:
+        """A line each."""
+        said = {"content": piece.text}
+        if piece.reasoning:
+            said = {"content": "", "thinking": piece.text}
+        return [_line(self.line(piece.at_ns, said, done=False))]
+
+    def finish(self) -> list[bytes]:
+        """The last line has no text but all that is known."""
+        return [_line(self._final({"content": ""}))]
+
+    def whole(self) -> bytes:
+        """The last line with the text in it."""
+        said = {"content": "".join(self.job.answer)}
+        if self.job.reasoning:
+            said["thinking"] = "".join(self.job.reasoning)
+        return as_json(self._final(said))
+
+    def role(self) -> list[bytes]:
+        """A line without text."""
+        return [_line(self.line(self.job.arrival_ns, {"content": ""}, done=False))]
+
+    def empty(self, processed_tokens: int, at_ns: int) -> list[bytes]:  # noqa: ARG002
+        """It tells no progress; an empty line of text comes nearest."""
+        return [_line(self.line(at_ns, {"content": ""}, done=False))]
+
+    def failure(self, message: str) -> list[bytes]:
+        """A line that holds nothing but the error."""
+        return [_line({"error": message})]
+
+    def garbage(self) -> list[bytes]:
+        """A line that is cut off."""
+        return [b'{"model":"simulated:8b","created_at":"2026-\n']
+
+    def ping(self) -> list[bytes]:
+        """An empty line."""
+        return [b"\n"]
+
+    def _final(self, said: Mapping[str, str]) -> dict[str, Any]:
+        job = self.job
+        end_ns = job.last_token_ns or job.arrival_ns
+        final = self.line(end_ns, said, done=True, done_reason=job.finish_reason)
+        if not self.counts:
+            return final
+        return final | {
+            "total_duration": end_ns - job.arrival_ns + SHORTEST_LOAD_NS,
+            "load_duration": job.load_ns + SHORTEST_LOAD_NS,
+            "prompt_eval_count": job.prompt_tokens,
+            "prompt_eval_duration": job.prefill_ns,
+            "eval_count": job.output_tokens,
+            "eval_duration": max(job.decode_ns, 1),
+        }
+
+
+class CompatibleVoice(OpenAiVoice):
+    """`/v1/chat/completions` and `/v1/completions`: no cached tokens, `reasoning`."""
+
+    reasoning_field: ClassVar[str] = "reasoning"
+
+    def made_id(self) -> str:
+        """Short numbers."""
+        return ("chatcmpl-" if self.is_chat else "cmpl-") + identifier(self.job.number, 4)
+
+    def chunk(self, choices: list[Any], **more: Any) -> dict[str, Any]:
+        """No usage unless it is the chunk for it."""
+        found = super().chunk(choices)
+        found.pop("usage", None)
+        found["system_fingerprint"] = "fp_ollama"
+        return found | more
+
+    def choice(self, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        """No log probabilities."""
+        found = super().choice(delta, finish)
+        del found["logprobs"]
+        return found
+
+    def usage(self) -> dict[str, Any]:
+        """The three sums."""
+        found = super().usage()
+        return {key: found[key] for key in ("prompt_tokens", "completion_tokens", "total_tokens")}
+
+    def text(self, piece: Piece) -> list[bytes]:
+        """The role comes in the first chunk, together with its text."""
+        if not (piece.first and self.is_chat):
+            return super().text(piece)
+        delta = {"role": "assistant", "content": "" if piece.reasoning else piece.text}
+        if piece.reasoning:
+            delta[self.reasoning_field] = piece.text
+        return [event(self.chunk([self.choice(delta)]))]
+
+    def text_chunk(self, field: str) -> dict[str, Any]:
+        """Content is there even beside reasoning."""
+        delta = {"content": PLACE} if field == "content" else {"content": "", field: PLACE}
+        return self.chunk([self.choice(delta)])
+
+
+class Ollama(Dialect):
+    """Ollama with one model on its disk."""
+
+    name: ClassVar[str] = "ollama"
+    head_at: ClassVar[HeadAt] = "text"
+    model: ClassVar[str] = "simulated:8b"
+    forms: ClassVar[Mapping[str, str]] = {
+        "/api/chat": "api_chat",
+        "/api/generate": "api_generate",
+        **Dialect.forms,
+    }
+
+    def head_lines(
+        self, content_type: str, body_line: str, *, closing: bool, origin: str, now_s: int
+    ) -> list[str]:
+        """As Go's server."""
+        lines = [f"Content-Type: {content_type}"]
+        if origin:
+            lines.append(f"Access-Control-Allow-Origin: {origin}")
+        lines.append(f"Date: {http_date(now_s)}")
+        if body_line:
+            lines.append(body_line)
+        return [*lines, "Connection: close"] if closing else lines
+
+    def answer(self, request: Request, moment: Moment) -> Reply | None:
+        """Models, what is loaded, the version."""
+        path = request.path
+        if request.method == "POST":
+            return json_reply(self._card(), content_type=JSON) if path == "/api/show" else None
+        if path == "/":
+            return Reply(body=b"Ollama is running", content_type="text/plain; charset=utf-8")
+        known = {
+            "/api/version": lambda: {"version": VERSION},
+            "/api/tags": lambda: {"models": [self._entry(moment)]},
+            "/api/ps": lambda: {"models": self._running(moment)},
+            "/v1/models": lambda: {"object": "list", "data": [self._listed(moment)]},
+        }
+        return json_reply(known[path](), content_type=JSON) if path in known else None
+
+    def refusal(self, status: int, message: str) -> Reply:
+        """Nothing but a text."""
+        return json_reply({"error": message}, status, JSON)
+
+    def not_found(self) -> Reply:
+        """As its router."""
+        return Reply(status=404, body=b"404 page not found", content_type="text/plain")
+
+    def loading(self) -> Reply:
+        """Its queue is full."""
+        return self.refusal(503, "server busy, please try again.  maximum pending requests exceeded")
+
+    def bad_json(self, detail: str) -> Reply:
+        """The decoder's words."""
+        return self.refusal(400, detail)
+
+    def bad_field(self, error: BadFieldError) -> Reply:
+        """As Go's decoder puts it."""
+        if error.problem == "missing":
+            return self.refusal(400, f"{error.field} is required")
+        return self.refusal(400, f"json: cannot unmarshal value into Go struct field {error.field}")
+
+    def voice(self, job: Job, *, counts: bool = True) -> Voice:
+        """By the route that was asked."""
+        if job.asked.form.startswith("api_"):
+            return NativeVoice(self.facts, job, counts=counts)
+        return CompatibleVoice(self.facts, job, counts=counts)
+
+    def asked(self, form: str, body: Mapping[str, Any]) -> Asked:
+        """Native routes stream unless told otherwise and keep limits among their options."""
+        model = asking.string(body, "model")
+        if model.removesuffix(":latest") not in {self.facts.model, self.facts.model.split(":")[0]}:
+            raise RefusedError(self.refusal(404, f"model '{model}' not found"))
+        if not form.startswith("api_"):
+            return super().asked(form, body)
+        options = body.get("options")
+        settings = dict(options) if isinstance(options, Mapping) else {}
+        said = {"max_tokens": settings.get("num_predict")}
+        asked = super().asked(form, {**body, **said})
+        context = settings.get("num_ctx")
+        return replace(
+            asked,
+            stream=body.get("stream") is not False,
+            config=f"num_ctx={context}" if context else "",
+            body=body,
+        )
+
+    def prompt(self, form: str, body: Mapping[str, Any]) -> array[int]:
+        """`/api/generate` puts its prompt into the template unless it is raw."""
+        if form in ("chat", "api_chat"):
+            return self._last_messages(body)
+        if form == "api_generate" and body.get("raw") is not True:
+            system = body.get("system")
+            messages = [{"role": "system", "content": system}] if system else []
+            messages.append({"role": "user", "content": asking.string(body, "prompt")})
+            return asking.chat_tokens({"messages": messages})
+        return asking.prompt_tokens(body)
+
+    def thinks(self, form: str, body: Mapping[str, Any]) -> bool:
+        """Also in its native routes."""
+        return form != "completion" and asking.may_think(body)
+
+    def fitted(self, asked: Asked) -> Asked:
+        """What is still too long loses its middle; nothing tells so."""
+        longest = max(self.facts.n_ctx - 1, 1)
+        prompt = asked.prompt
+        if len(prompt) > longest:
+            kept = max(longest // 2, min(TEMPLATE_HEAD_TOKENS, longest))
+            prompt = prompt[:kept] + prompt[len(prompt) - (longest - kept) :]
+        room = self.facts.n_ctx - len(prompt)
+        return shortened(replace(asked, prompt=prompt), room)
+
+    def _last_messages(self, body: Mapping[str, Any]) -> array[int]:
+        """The conversation without its oldest messages, when it would not fit otherwise."""
+        prompt = asking.chat_tokens(body)
+        messages = list(body["messages"])
+        while len(prompt) >= self.facts.n_ctx:
+            oldest = 1 if messages[0].get("role") == "system" else 0
+            if len(messages) - oldest < 2:
+                break
+            del messages[oldest]
+            prompt = asking.chat_tokens({**body, "messages": messages})
+        return prompt
+
+    def _details(self) -> dict[str, Any]:
+        return {
+            "parent_model": "",
+            "format": "gguf",
+            "family": "llama",
+            "families": ["llama"],
+            "parameter_size": "8.0B",
+            "quantization_level": "Q4_K_M",
+        }
+
+    def _entry(self, moment: Moment) -> dict[str, Any]:
+        return {
+            "name": self.facts.model,
+            "model": self.facts.model,
+            "modified_at": _stamp(moment.now_s, 0),
+            "size": FILE_BYTES,
+            "digest": DIGEST,
+            "details": self._details(),
+        }
+
+    def _listed(self, moment: Moment) -> dict[str, Any]:
+        entry = {"id": self.facts.model, "object": "model", "created": moment.now_s}
+        return entry | {"owned_by": "library"}
+
+    def _running(self, moment: Moment) -> list[dict[str, Any]]:
+        if not moment.bench.is_loaded(moment.now_ns):
+            return []
+        entry = self._entry(moment)
+        del entry["modified_at"]
+        in_memory = FILE_BYTES + 131_072 * self.facts.n_ctx
+        return [
+            entry
+            | {
+                "size": in_memory,
+                "expires_at": _stamp(moment.now_s + 300, 0),
+                "size_vram": in_memory,
+                "context_length": self.facts.n_ctx,
+            }
+        ]
+
+    def _card(self) -> dict[str, Any]:
+        return {
+            "modelfile": f"FROM {self.facts.model}",
+            "parameters": "",
+            "template": "{{ .Prompt }}",
+            "details": self._details(),
+            "model_info": {
+                "general.architecture": "llama",
+                "general.parameter_count": 8_030_261_312,
+                "llama.block_count": 32,
+                "llama.context_length": 131_072,
+                "llama.embedding_length": 4096,
+            },
+            "capabilities": ["completion"],
+        }
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return as_json(value) + b"\n"
+
+
+DIALECT = Ollama
