@@ -270,3 +270,26 @@ def test_prefill_of_an_unknown_part_has_seconds_but_no_speed():
 
 def test_nothing_known_shows_nothing():
     assert request_speeds(RequestRecord(number=1)) == RequestSpeeds()
+
+
+def test_counts_inside_the_events_outrank_every_estimate():
+    # Four tokens were generated before the first text: three of them were no text yet.
+    arrivals = tuple(
+        TextArrival(at_s=at_s, kind="answer", chars=3, coalesced=False, output_tokens=count)
+        for at_s, count in ((1.03, 4), (1.05, 6), (1.06, 7))
+    )
+    told = RequestRecord(
+        number=1,
+        step="curve",
+        counts=TokenCounts(prompt_tokens=500, cached_prompt_tokens=0, output_tokens=8),
+        client=ClientTimes(ttft_s=1.03, last_text_s=1.06, end_s=1.07),
+        arrivals=arrivals,
+        finish_reason="length",
+    )
+    decode = client_decode(told)
+    assert decode is not None
+    assert decode.steps == 3
+    assert decode.s == pytest.approx(0.03)
+    prefill = client_prefill(told, 0.0)
+    assert prefill is not None
+    assert prefill.s == pytest.approx(1.0)

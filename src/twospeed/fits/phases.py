@@ -91,13 +91,16 @@ def server_decode(record: RequestRecord) -> DecodeTime | None:
 def client_decode(record: RequestRecord) -> DecodeTime | None:
     """Decode by arrival, from the first read with text to the last sign of a token.
 
-    With n tokens in E text events an event holds n/E, so from the first read (k events) to the last
+    Where the events themselves tell the count, nothing is estimated. Elsewhere, with n tokens in E
+    text events, an event holds n/E, so from the first read (k events) to the last
     text there are n - k·n/E steps; n - 1 when each token came alone. When an end mark was sampled
     last, one token had no text: it is counted up to the finish event.
     """
     arrivals, output = record.arrivals, record.counts.output_tokens
     if not arrivals or output is None or record.error is not None:
         return None
+    if (told := _told_decode(record)) is not None:
+        return told
     tokens = output - hidden_output_tokens(record)
     finish_s, end_s = record.client.finish_s, arrivals[-1].at_s
     mark = record.finish_reason in ENDED_BY_A_TOKEN
@@ -111,19 +114,36 @@ def client_decode(record: RequestRecord) -> DecodeTime | None:
     return DecodeTime(seconds, steps) if seconds > 0 else None
 
 
+def _told_decode(record: RequestRecord) -> DecodeTime | None:
+    """Decode between the first and the last text where the events tell how many tokens they end."""
+    first, last = _told_in_first_read(record), record.arrivals[-1].output_tokens
+    if first is None or last is None or last <= first:
+        return None
+    seconds = record.arrivals[-1].at_s - record.arrivals[0].at_s
+    return DecodeTime(seconds, last - first) if seconds > 0 else None
+
+
+def _told_in_first_read(record: RequestRecord) -> int | None:
+    """Tokens generated up to the end of the first read with text, where its events tell."""
+    return record.arrivals[_events_in_first_read(record) - 1].output_tokens
+
+
 def hidden_output_tokens(record: RequestRecord) -> int:
     """Reasoning tokens that were generated before the first text and never shown."""
     shown = any(arrival.kind == "reasoning" for arrival in record.arrivals)
     return 0 if shown else record.counts.reasoning_tokens or 0
 
 
-def _tokens_in_first_read(record: RequestRecord, tokens: int) -> float:
-    events = len(record.arrivals)
+def _events_in_first_read(record: RequestRecord) -> int:
     together = 1
-    while together < events and record.arrivals[together].coalesced:
+    while together < len(record.arrivals) and record.arrivals[together].coalesced:
         together += 1
+    return together
+
+
+def _tokens_in_first_read(record: RequestRecord, tokens: int) -> float:
     # More events than tokens (text cut into pieces): the first still needed its whole token.
-    return max(together * tokens / events, 1.0)
+    return max(_events_in_first_read(record) * tokens / len(record.arrivals), 1.0)
 
 
 def _held_back_s(record: RequestRecord) -> float:
@@ -131,7 +151,9 @@ def _held_back_s(record: RequestRecord) -> float:
     decode, output = client_decode(record), record.counts.output_tokens
     if decode is None or output is None:
         return 0.0
-    return max(output / len(record.arrivals) - 1.0, 0.0) * decode.s / decode.steps
+    told = _told_in_first_read(record)
+    tokens = output / len(record.arrivals) if told is None else told
+    return max(tokens - 1.0, 0.0) * decode.s / decode.steps
 
 
 def _started_late(record: RequestRecord, round_trip_s: float, *, ignore_timings: bool) -> bool:

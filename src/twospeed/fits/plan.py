@@ -275,7 +275,7 @@ class Plan:
         self, records: Sequence[RequestRecord], rates: Rates, rung: int, *, tight: bool = False
     ) -> int:
         step_s = rates.per_output_token_s(rung)
-        if any(_shows_nothing(record) for record in records):
+        if _hides_reasoning(records):
             wanted = HIDDEN_OUTPUT_TOKENS
         elif tight:
             wanted = TIGHT_OUTPUT_TOKENS
@@ -334,6 +334,19 @@ def _shows_nothing(record: RequestRecord) -> bool:
     """Answered, yet no text and no clock of the server: it was all hidden reasoning."""
     told = record.server is not None and record.server.decode_s is not None
     return record.error is None and not record.arrivals and not told
+
+
+def _hides_reasoning(records: Sequence[RequestRecord]) -> bool:
+    """Whether answers of usual length stay invisible.
+
+    One such answer may be chance (a token that is no text yet); it is tried once more after a
+    longer answer has shown text.
+    """
+    short = [r for r in records if r.probe and r.probe.output_tokens <= MOST_OUTPUT_TOKENS]
+    silent = sum(map(_shows_nothing, short))
+    if not silent or any(record.arrivals for record in short):
+        return False
+    return silent > 1 or len(short) == len(records)
 
 
 def _is_known(interval: Interval, goal: float) -> bool:

@@ -43,6 +43,8 @@ class TextArrival(Struct, frozen=True, kw_only=True, array_like=True):
     chars: int
     coalesced: bool
     """True when an earlier text event came in the same read, so that the stamp is an upper bound."""
+    output_tokens: int | None = None
+    """Tokens generated up to this event, where the event itself tells."""
 
 
 class TokenCounts(Struct, frozen=True, kw_only=True):

@@ -137,6 +137,8 @@ class Runtime:
     name: ClassVar[str] = "OpenAI-compatible"
     ports: ClassVar[tuple[int, ...]] = ()
     identify: ClassVar[tuple[Ask, ...]] = (Ask("/v1/models"),)
+    stream_options: ClassVar[Mapping[str, Any]] = {"include_usage": True}
+    """Without it most runtimes tell no token counts in a stream."""
     settings: ClassVar[Mapping[str, Setting]] = {
         "max_output_tokens": Setting(request='"max_tokens": {value}'),
     }
@@ -168,6 +170,7 @@ class Runtime:
         """The request for text in the dialect that tells most about its phases."""
         body = {
             **openai_chat_body(g),
+            **({"stream_options": self.stream_options} if g.stream else {}),
             **(self.length_fields(g) if g.exact_length else {}),
             **self.request_fields(g),
             **g.extra,
@@ -234,7 +237,4 @@ def openai_chat_body(g: Generation) -> dict[str, Any]:
     }
     if g.model is not None:
         body["model"] = g.model
-    if g.stream:
-        # Without it most runtimes tell no token counts in a stream.
-        body["stream_options"] = {"include_usage": True}
     return body

@@ -37,6 +37,11 @@ class Sglang(Runtime):
     name: ClassVar[str] = "SGLang"
     ports: ClassVar[tuple[int, ...]] = (30000,)
     identify: ClassVar[tuple[Ask, ...]] = (Ask("/model_info"), Ask("/v1/models"))
+    stream_options: ClassVar[Mapping[str, Any]] = {
+        "include_usage": True,
+        # A count in every event: one may hold several tokens, or a token that is no text yet.
+        "continuous_usage_stats": True,
+    }
     settings: ClassVar[Mapping[str, Setting]] = {
         "n_ctx": Setting(flag="--context-length {value}"),
         "n_batch": Setting(flag="--chunked-prefill-size {value}"),

@@ -48,6 +48,11 @@ class Vllm(Runtime):
     name: ClassVar[str] = "vLLM"
     ports: ClassVar[tuple[int, ...]] = (8000,)
     identify: ClassVar[tuple[Ask, ...]] = (Ask("/version"), Ask("/v1/models"))
+    stream_options: ClassVar[Mapping[str, Any]] = {
+        "include_usage": True,
+        # A count in every event: one may hold several tokens, or a token that is no text yet.
+        "continuous_usage_stats": True,
+    }
     settings: ClassVar[Mapping[str, Setting]] = {
         "n_ctx": Setting(flag="--max-model-len {value}"),
         "n_batch": Setting(flag="--max-num-batched-tokens {value}"),

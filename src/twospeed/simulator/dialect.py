@@ -286,3 +286,9 @@ def identifier(number: int, length: int = 24) -> str:
     # A large odd factor spreads consecutive numbers over the whole range.
     spread = (number + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC8341082276BF3A27251 % 16**length
     return f"{spread:0{length}x}"
+
+
+def uuid_like(number: int) -> str:
+    """An identifier in the form of a UUID."""
+    digits = identifier(number, 32)
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

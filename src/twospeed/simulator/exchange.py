@@ -37,6 +37,8 @@ class Reply:
     content_type: str = "application/json"
     headers: tuple[str, ...] = ()
     """Further header lines."""
+    sized: bool = True
+    """Tell the length of the body; otherwise it ends with the connection."""
 
 
 @dataclass(slots=True)

@@ -70,7 +70,7 @@ class Framer:
 
 def reply_bytes(head: Head, reply: Reply) -> bytes:
     """A whole reply."""
-    return head(len(reply.body)) + reply.body
+    return head(len(reply.body) if reply.sized else None) + reply.body
 
 
 def _chunk(data: bytes, *, chunked: bool) -> bytes:

@@ -44,13 +44,16 @@ def joined(texts: Iterable[Texts]) -> Texts:
     return Texts(*("".join(kind) for kind in zip(*items, strict=True))) if items else Texts()
 
 
-def take_texts(reading: StreamReading, message: Message, texts: Texts) -> bool:
+def take_texts(
+    reading: StreamReading, message: Message, texts: Texts, *, output_tokens: int | None = None
+) -> bool:
     """Add the text of one event; True when there was any (white space is text).
 
     Args:
         reading: what is being filled.
         message: the event, for its stamp.
         texts: its text.
+        output_tokens: generated up to this event, where the event tells.
     """
     # A model reasons before it answers: the order holds when one event carries both.
     kinds: tuple[tuple[TextKind, str], ...] = (
@@ -60,7 +63,13 @@ def take_texts(reading: StreamReading, message: Message, texts: Texts) -> bool:
     )
     for kind, text in kinds:
         if text:
-            event = TextEvent(at_ns=message.at_ns, read=message.read, kind=kind, text=text)
+            event = TextEvent(
+                at_ns=message.at_ns,
+                read=message.read,
+                kind=kind,
+                text=text,
+                output_tokens=output_tokens,
+            )
             reading.text.append(event)
     return any(texts)
 

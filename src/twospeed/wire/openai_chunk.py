@@ -16,7 +16,7 @@ from twospeed.wire.collecting import (
     take_timings,
     take_usage,
 )
-from twospeed.wire.json_values import get_dict, get_dicts, get_str
+from twospeed.wire.json_values import get_dict, get_dicts, get_int, get_str
 from twospeed.wire.reading import StreamReading
 
 
@@ -36,12 +36,18 @@ def read_chunk(
     chunk = message.value
     take_error(reading, message)
     take_model(reading, get_str(chunk, "model"))
-    take_usage(reading, get_dict(chunk, "usage"))
+    usage = get_dict(chunk, "usage")
+    take_usage(reading, usage)
     take_timings(reading, chunk)
     says_something = take_progress(reading, message)
     choices = get_dicts(chunk, "choices")
     for choice in choices:
-        spoke = take_texts(reading, message, texts_of(choice))
+        spoke = take_texts(
+            reading,
+            message,
+            texts_of(choice),
+            output_tokens=get_int(usage, "completion_tokens"),
+        )
         finished = take_finish(reading, message, get_str(choice, "finish_reason"))
         says_something = says_something or spoke or finished
     if choices and not says_something:

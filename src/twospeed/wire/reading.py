@@ -26,6 +26,8 @@ class TextEvent:
     read: int
     kind: TextKind
     text: str
+    output_tokens: int | None = None
+    """Tokens generated up to this event, where the event itself tells (vLLM's continuous usage)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,6 +127,7 @@ def _arrivals(text: list[TextEvent], sent_ns: int) -> tuple[TextArrival, ...]:
             kind=event.kind,
             chars=len(event.text),
             coalesced=event.read == before,
+            output_tokens=event.output_tokens,
         )
         for before, event in zip(reads, text, strict=False)
     )
