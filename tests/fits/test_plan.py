@@ -181,7 +181,7 @@ def test_a_slow_machine_gets_shorter_prompts_and_keeps_the_budget_rule(prefill_t
     assert plan.why_stopped == "budget"
     assert machine.now_s <= 1.5 * 40
     assert len(set(lengths(records))) >= 2
-    assert any("is extrapolated" in what for what in plan.skipped)
+    assert any("is extrapolated" in blind.what for blind in plan.skipped)
     prefill, decode = fits_of(records)
     longest = prefill.longest_tokens
     assert prefill.seconds(longest).likely == pytest.approx(machine.prefill_s(longest), rel=0.05)
@@ -225,7 +225,7 @@ def test_a_small_context_clips_the_workload_and_is_never_overrun(n_ctx: int):
     plan = Plan(WORKLOAD, n_ctx=n_ctx)
     records = carry_out(plan, machine)
     assert not [record for record in records if record.error]
-    assert any(f"context of {n_ctx} tokens" in what for what in plan.skipped)
+    assert any(f"context of {n_ctx} tokens" in blind.what for blind in plan.skipped)
     if n_ctx > 64:
         assert_true_at(machine, records, plan.rungs[-1])
 
@@ -236,7 +236,7 @@ def test_a_context_that_the_runtime_hides_is_found_by_refusal():
     records = carry_out(plan, machine)
     assert plan.why_stopped == "settled"
     assert [r.probe.prompt_tokens for r in records if r.error and r.probe] == [1000]
-    assert any("the server does not answer" in what for what in plan.skipped)
+    assert any("the server does not answer" in blind.what for blind in plan.skipped)
     assert_true_at(machine, records, 500)
 
 
@@ -268,7 +268,7 @@ def test_a_load_that_eats_the_budget_is_told():
     plan = Plan(WORKLOAD, budget_s=40)
     carry_out(plan, Machine(load_s=70, server_clock=False))
     assert plan.why_stopped == "budget"
-    assert any("being loaded" in what for what in plan.skipped)
+    assert any("being loaded" in blind.needs for blind in plan.skipped)
 
 
 def test_a_model_that_hides_its_reasoning_gets_longer_answers():

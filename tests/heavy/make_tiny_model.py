@@ -48,7 +48,7 @@ def main(target: str) -> None:
     torch.manual_seed(0)
     words = tokenizer()
     config = LlamaConfig(
-        vocab_size=1000,
+        vocab_size=len(words),
         hidden_size=256,
         intermediate_size=512,
         num_hidden_layers=4,

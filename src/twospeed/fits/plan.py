@@ -26,7 +26,7 @@ from twospeed.fits.interval import Interval
 from twospeed.fits.ladder import MOST_OUTPUT_TOKENS, MOST_RUNGS, ladder, longest_prompt
 from twospeed.fits.rates import Rates, rates_of, spent_s
 from twospeed.records.request_record import Probe, RequestRecord
-from twospeed.records.run import Goals, Workload
+from twospeed.records.run import Blind, Goals, Workload
 
 WARMUP_PROMPT_TOKENS = 64
 WARMUP_OUTPUT_TOKENS = 16
@@ -45,6 +45,7 @@ ROUND_SHARE = 0.8
 OVERRUN = 1.5
 """As long as no curve can be fitted, the budget may be exceeded by this factor."""
 SEED = 20_261_130
+MORE_TIME = "a larger --budget"
 
 WhyStopped = Literal["settled", "budget", "errors", "requests", "context"]
 """settled: see above. budget: the next probe would not fit. errors: two failures in a row, or no
@@ -76,7 +77,7 @@ class Plan:
     Attributes:
         rungs: prompt lengths that may be measured, ascending.
         why_stopped: None while there is something to measure.
-        skipped: what was left out and why, in words.
+        skipped: what was left out and why, and what would show it.
     """
 
     def __init__(
@@ -99,12 +100,13 @@ class Plan:
         self.ignore_timings = ignore_timings
         self.rungs = ladder(longest_prompt(workload.prompt_tokens, n_ctx))
         self.why_stopped: WhyStopped | None = None
-        self.skipped: list[str] = []
+        self.skipped: list[Blind] = []
         top = self.rungs[-1] if self.rungs else 0
         if top < workload.prompt_tokens:
             self._skip(
                 f"prompts above {top} tokens: the context of {n_ctx} tokens does not hold the "
-                f"workload's {workload.prompt_tokens}"
+                f"workload's {workload.prompt_tokens}",
+                needs="a larger context",
             )
 
     def announce(self) -> Announcement:
@@ -222,7 +224,10 @@ class Plan:
             if _sent(records, rung, failed=True) < 2 or _sent(records, rung, failed=False)
         )
         for rung in set(self.rungs) - set(kept):
-            self._skip(f"prompts of {rung} tokens: the server does not answer them")
+            self._skip(
+                f"prompts of {rung} tokens: the server does not answer them",
+                needs="a larger context, or a look into the server's log",
+            )
         return kept
 
     def _reuse_probe(
@@ -242,7 +247,7 @@ class Plan:
             return None
         output = self._output_tokens(records, rates, prompt)
         if elapsed_s + rates.cost_s(prompt, output) > self.budget_s:
-            self._skip("sending a prompt twice, to see whether it is reused: no time left")
+            self._skip("whether a processed prompt is reused", needs=MORE_TIME)
             return None
         return Probe(step="reuse", prompt_tokens=prompt, output_tokens=output, repeats=last.number)
 
@@ -297,19 +302,21 @@ class Plan:
         measured = [rung for rung in self.rungs if _sent(records, rung, failed=False)]
         if not measured and self.why_stopped == "budget":
             self._skip(
-                "both curves: the first request took the whole budget; if the model was being "
-                "loaded, measure again"
+                "both curves: the first request took the whole budget",
+                needs=f"the same again if the model was being loaded, else {MORE_TIME}",
             )
         wanted = min(self.workload.prompt_tokens, max(self.rungs, default=0))
         if measured and measured[-1] < wanted:
             self._skip(
-                f"prompts above {measured[-1]} tokens within {self.budget_s:g} s: "
-                f"the workload of {self.workload.prompt_tokens} is extrapolated"
+                f"prompts above {measured[-1]} tokens: the workload of "
+                f"{self.workload.prompt_tokens} is extrapolated",
+                needs=MORE_TIME if self.why_stopped == "budget" else "requests that do not fail",
             )
 
-    def _skip(self, what: str) -> None:
-        if what not in self.skipped:
-            self.skipped.append(what)
+    def _skip(self, what: str, *, needs: str) -> None:
+        blind = Blind(what=what, needs=needs)
+        if blind not in self.skipped:
+            self.skipped.append(blind)
 
 
 def _sent(records: Sequence[RequestRecord], rung: int, *, failed: bool | None = None) -> int:
