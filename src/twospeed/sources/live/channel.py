@@ -13,7 +13,7 @@ from twospeed.records.errors import EndpointError, StreamBroken, UsageError
 from twospeed.runtimes.runtime import Answer, Ask
 from twospeed.sources.live.clock import Clock, MonotonicClock
 from twospeed.sources.live.connection import Connection, Exchange, OnText, connect
-from twospeed.sources.live.receiver import Receiver, UserReceiver
+from twospeed.sources.live.receiver import Receiver, StampedBy, best_receiver
 from twospeed.sources.live.target import Target
 from twospeed.sources.live.time_limits import Limits
 from twospeed.wire.content import decoded_segments
@@ -38,6 +38,7 @@ class Access:
         api_key: str | None = None,
         clock: Clock | None = None,
         context: ssl.SSLContext | None = None,
+        stamped_by: StampedBy | None = None,
     ) -> Access:
         """Prepare access.
 
@@ -46,6 +47,7 @@ class Access:
             api_key: sent as a bearer token; printable ASCII.
             clock: source of every stamp; None for this machine's.
             context: trust for https; None uses this machine's own.
+            stamped_by: "user" to do without the kernel's stamps; None for the best there is.
 
         Raises:
             UsageError: the key cannot be sent in a header.
@@ -58,7 +60,7 @@ class Access:
         return cls(
             target=target,
             clock=clock,
-            receiver=UserReceiver(clock),
+            receiver=best_receiver(clock, stamped_by),
             api_key=api_key or None,
             context=context,
         )

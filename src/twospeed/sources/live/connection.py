@@ -12,12 +12,11 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from twospeed.records.errors import EndpointError, ProtocolBroken
 from twospeed.sources.live import failures
 from twospeed.sources.live.clock import Clock
-from twospeed.sources.live.receiver import Receiver
+from twospeed.sources.live.receiver import Receiver, StampedBy
 from twospeed.sources.live.target import Target
 from twospeed.sources.live.time_limits import Limits, Watch
 from twospeed.sources.live.tls import Tls
@@ -37,7 +36,7 @@ class Exchange:
     connect_s: float | None = None
     """Opening the connection before the clock started; None on a reused one."""
     retries: int = 0
-    clock: Literal["user", "kernel"] = "user"
+    clock: StampedBy = "user"
     failure: EndpointError | None = None
     """Why the response is not complete; what had arrived is in the reader."""
 
@@ -72,7 +71,7 @@ class Connection:
 
     def _is_silent(self) -> bool:
         try:
-            data, _ = self.receiver.receive(self.sock)
+            data, _, _ = self.receiver.receive(self.sock)
             if not data or self.tls is None:
                 return False
             # TLS 1.3 sends session tickets that nobody asked for.
@@ -115,7 +114,7 @@ class Connection:
         return Exchange(
             reader=transfer.reader,
             sent_ns=transfer.sent_ns,
-            clock=self.receiver.clock,
+            clock=transfer.stamped_by or "user",
             failure=failure,
         )
 
@@ -137,6 +136,8 @@ class _Transfer:
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._first_bytes = b""
+        self._last_ns = 0
+        self.stamped_by: StampedBy | None = None
 
     async def run(self, request: bytes) -> None:
         """Send, then wait for the end of the response.
@@ -191,7 +192,7 @@ class _Transfer:
         """One read: receive, stamp, feed."""
         connection = self._connection
         try:
-            data, at_ns = connection.receiver.receive(connection.sock)
+            data, at_ns, stamped_by = connection.receiver.receive(connection.sock)
             ended = not data
             if data and connection.tls is not None:
                 data, ended = connection.tls.decrypted(data)
@@ -200,6 +201,9 @@ class _Transfer:
         except OSError as error:
             self._finish(failures.translated(error, connection.target))
             return
+        if data and (stamped_by == "user" or self.stamped_by is None):
+            self.stamped_by = stamped_by  # one read of our own stamp makes it our own clock
+        self._last_ns = at_ns = max(at_ns, self._last_ns)
         self._take(data, at_ns, ended=ended)
 
     def _take(self, data: bytes, at_ns: int, *, ended: bool) -> None:
@@ -280,7 +284,7 @@ async def connect(
     """
     try:
         async with asyncio.timeout(limit_s):
-            sock = await _socket_to(target, limit_s)
+            sock = await _socket_to(target, limit_s, receiver)
             with _closing_on_failure(sock):
                 tls = None
                 if target.scheme == "https":
@@ -293,7 +297,7 @@ async def connect(
     return Connection(sock, target, clock=clock, receiver=receiver, tls=tls)
 
 
-async def _socket_to(target: Target, limit_s: float) -> socket.socket:
+async def _socket_to(target: Target, limit_s: float, receiver: Receiver) -> socket.socket:
     """First address of the name that accepts; each gets its share of the time that is left."""
     loop = asyncio.get_running_loop()
     ends_s = loop.time() + limit_s
@@ -306,6 +310,7 @@ async def _socket_to(target: Target, limit_s: float) -> socket.socket:
             with _closing_on_failure(sock):
                 sock.setblocking(False)  # noqa: FBT003
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                receiver.prepare(sock)
                 async with asyncio.timeout(share_s):
                     await loop.sock_connect(sock, address)
         except OSError as error:
