@@ -75,3 +75,10 @@ def test_failing_helper_gives_none(code):
 def test_helper_that_hangs_or_is_missing_gives_none(tmp_path):
     assert measure(0.2, helper("import sys, threading; threading.Event().wait(30)")) is None
     assert measure(1.0, (str(tmp_path / "absent"),)) is None
+
+
+def test_helper_is_told_how_many_threads_the_server_has():
+    code = """import sys; print('{"memory_bandwidth_bytes_per_s":1e9,"threads":%s}' % sys.argv[1])"""
+    probe = measure(20.0, helper(code), threads=3)
+    assert probe is not None
+    assert probe.threads == 3

@@ -25,7 +25,9 @@ ONE_THREAD = dict.fromkeys(
 )
 
 
-def measure(timeout_s: float = 20.0, command: Sequence[str] = COMMAND) -> MachineProbe | None:
+def measure(
+    timeout_s: float = 20.0, command: Sequence[str] = COMMAND, *, threads: int | None = None
+) -> MachineProbe | None:
     """Memory bandwidth and matrix speed of this machine's processor.
 
     Takes about 1.5 s of all cores and up to 512 MB for that time: run it while no request is
@@ -34,6 +36,8 @@ def measure(timeout_s: float = 20.0, command: Sequence[str] = COMMAND) -> Machin
     Args:
         timeout_s: the helper is ended after so long.
         command: the helper, replaceable in tests.
+        threads: most threads to use, those of the server where they are known: a server that was
+            given one of eight cores cannot reach what eight can. None for all cores.
 
     Returns:
         The measurement, or None where the helper could not be run or had too little free memory.
@@ -41,7 +45,7 @@ def measure(timeout_s: float = 20.0, command: Sequence[str] = COMMAND) -> Machin
     environment: Mapping[str, str] = {**os.environ, **ONE_THREAD}
     try:
         done = subprocess.run(
-            command,
+            [*command, *([] if threads is None else [str(threads)])],
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

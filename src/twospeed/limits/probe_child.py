@@ -1,6 +1,6 @@
 """How fast this machine reads memory and multiplies matrices; a short-lived process of its own.
 
-Run as `python -m twospeed.limits.probe_child`: prints one MachineProbe as JSON and ends, so that
+Run as `python -m twospeed.limits.probe_child [THREADS]`: prints one MachineProbe as JSON and ends, so that
 its arrays and threads never burden the process that measures the model. Start it through
 `machine_probe.measure`, which also keeps the matrix library to one thread per caller.
 
@@ -41,8 +41,8 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def main() -> int:
-    """Measure and print one JSON object."""
-    threads = physical_cores()
+    """Measure and print one JSON object; with an argument, on no more threads than that."""
+    threads = min([physical_cores(), *map(int, sys.argv[1:2])])
     size = probe_bytes(free_memory_bytes())
     bandwidth, best_threads, flops = None, None, None
     with ThreadPoolExecutor(threads) as pool:
