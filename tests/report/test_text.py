@@ -6,8 +6,10 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from twospeed.cures.cure import CURES
+from twospeed.findings.budget import TimeBudget
 from twospeed.findings.finding import CAUSES, Evidence, Finding
 from twospeed.fits.interval import Interval
+from twospeed.records.request_record import RequestError
 from twospeed.records.run import Blind, Conditions, Source
 from twospeed.report.bars import Slice, bar, in_ascii, sparkline
 from twospeed.report.build import build_report
@@ -16,7 +18,7 @@ from twospeed.report.markdown import render_markdown
 from twospeed.report.numbers import rate, seconds, seconds_range, tokens
 from twospeed.report.plain import plain, plain_markdown
 from twospeed.report.text import render_text
-from twospeed.report.words import CAUSE_TEXT
+from twospeed.report.words import CAUSE_TEXT, total_text
 
 NASTY = (
     "\x1b[2J\x1b]0;pwned\x07\x1b]8;;http://evil\x1b\\click\r\n\x9b31m\u202egnp.exe\u2028"
@@ -104,6 +106,40 @@ def test_untrusted_is_said_first(runs):
     busy = Conditions(host_load=0.6, trusted=False)
     text = render_text(build_report(runs.run_of(runs.PREFILL_SLOW, conditions=busy)), colour=False)
     assert text.split("\n\n")[0].strip().startswith("Do not rely on these numbers yet")
+
+
+def test_warnings_end_with_one_stop(runs):
+    warned = Conditions(trusted=False, warnings=("It was busy.", "It was hot."))
+    report = build_report(runs.run_of(runs.PREFILL_SLOW, conditions=warned))
+    for text in (render_text(report, colour=False), render_markdown(report)):
+        assert "It was busy; It was hot." in text
+        assert ".." not in text.split("It was hot")[1][:3]
+
+
+def test_failed_requests_are_told(runs):
+    run = runs.run_of(runs.PREFILL_SLOW)
+    refused = RequestError(kind="http", message="http://x (HTTP 500): Out of memory.")
+    failed = replace(run.records[1], error=refused)
+    report = build_report(replace(run, records=(run.records[0], failed, *run.records[2:])))
+    said = "1 of 6 requests failed, the first one so: http://x (HTTP 500): Out of memory"
+    assert report.conditions.warnings == (said,)
+    assert report.conditions.trusted
+    assert "Note: 1 of 6 requests failed" in render_text(report, colour=False)
+
+
+@pytest.mark.parametrize(
+    ("prefill_s", "answer_s", "said"),
+    [
+        (1.0, 2.0, "3.0 s in all"),
+        (None, 2.0, "more than 2.0 s"),
+        (1.0, None, "more than 1.0 s"),
+        (None, None, "time not known"),
+    ],
+)
+def test_a_total_without_a_phase_is_no_total(prefill_s, answer_s, said):
+    total_s = (prefill_s or 0.0) + (answer_s or 0.0)
+    budget = TimeBudget(prefill_s=prefill_s, answer_s=answer_s, total_s=total_s)
+    assert total_text(budget) == said
 
 
 def test_markdown_cannot_be_broken_out_of(runs):

@@ -8,11 +8,12 @@ from pathlib import Path
 
 EPILOGUE = """\
 examples:
-  twospeed diagnose                              the runtime that is found on this machine
+  twospeed diagnose                            the runtime found on this machine
   twospeed diagnose http://127.0.0.1:11434 --model qwen3:8b
   twospeed diagnose :8080 --prompt-tokens 8000 --output-tokens 400
   twospeed diagnose --embedded --engine threads=2 --engine ubatch-size=64
-  twospeed diagnose :8080 --save run.jsonl; twospeed diagnose --from run.jsonl --markdown
+  twospeed diagnose :8080 --save run.jsonl
+  twospeed diagnose --from run.jsonl --wait-goal 1 --markdown
 """
 
 
@@ -66,7 +67,7 @@ class Diagnose:
             type=positive_float,
             default=300.0,
             metavar="SECONDS",
-            help="longest wait for a first token (default 300)",
+            help="longest silence of the server, model load included (default 300)",
         )
         cost.add_argument(
             "--ignore-timings",
@@ -101,9 +102,10 @@ class Diagnose:
         """Measure or read, then report."""
         # Here and not above: `--help` must not wait for numpy and rich.
         from twospeed.cli.measuring.conduct import measured_or_read_run  # noqa: PLC0415
-        from twospeed.cli.terminal.output import deliver, exit_status  # noqa: PLC0415
+        from twospeed.cli.terminal.output import check_output, deliver, exit_status  # noqa: PLC0415
         from twospeed.report.build import build_report  # noqa: PLC0415
 
+        check_output(args)
         run = measured_or_read_run(args)
         report = build_report(run)
         deliver(report, args)

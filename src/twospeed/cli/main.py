@@ -10,15 +10,19 @@ from collections.abc import Sequence
 from twospeed import __version__
 from twospeed.cli.command import all_commands
 from twospeed.records.errors import TwospeedError
+from twospeed.report.plain import plain
+
+MOST_CHARS = 1000
+"""Of one message: a server may list very many models."""
 
 EPILOGUE = """\
 examples:
-  twospeed                                  find the runtime that runs here, diagnose it
-  twospeed diagnose http://127.0.0.1:8080   this one
-  twospeed diagnose --embedded              a real llama.cpp, fetched and started by twospeed
+  twospeed                                 find and diagnose the runtime here
+  twospeed diagnose http://127.0.0.1:8080  this one
+  twospeed diagnose --embedded             a real llama.cpp, fetched for it
 
-exit status: 0 measured, 1 --fail-on matched, 2 usage, 3 endpoint or input failed,
-4 measured but inconclusive, 70 a fault of twospeed itself
+exit status: 0 measured, 1 --fail-on matched, 2 usage,
+3 endpoint or input failed, 4 measured but inconclusive, 70 a fault of twospeed
 """
 
 
@@ -44,7 +48,7 @@ def status_of(args: argparse.Namespace) -> int:
     try:
         status: int = args.command.run(args)
     except TwospeedError as error:
-        print(f"twospeed: {error}", file=sys.stderr)
+        print(f"twospeed: {plain(str(error), longest=MOST_CHARS)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("twospeed: stopped before anything was measured.", file=sys.stderr)
@@ -57,7 +61,7 @@ def status_of(args: argparse.Namespace) -> int:
         if args.debug:
             raise
         print(
-            f"twospeed: a fault of its own ({type(error).__name__}: {error}). "
+            f"twospeed: a fault of its own ({type(error).__name__}: {plain(str(error))}). "
             "Please report it with the output of the same command and --debug.",
             file=sys.stderr,
         )
@@ -69,8 +73,8 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser with every command of the room."""
     parser = argparse.ArgumentParser(
         prog="twospeed",
-        description="Times prefill (the wait) and decode (the stream) of a local language model "
-        "apart, and says which one is slow, why, and what would help.",
+        description="Times prefill (the wait) and decode (the stream) of a local language\n"
+        "model apart, and says which one is slow, why, and what would help.",
         epilog=EPILOGUE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -94,9 +98,14 @@ def with_default_command(words: list[str]) -> list[str]:
     names = {command.name for command in all_commands()}
     if words and (words[0] in names or words[0] in {"-h", "--help", "-V", "--version"}):
         return words
-    if words and not words[0].startswith("-") and "/" not in words[0] and ":" not in words[0]:
+    if words and not words[0].startswith("-") and not looks_like_address(words[0]):
         return words  # a misspelt command: argparse lists the real ones
     return ["diagnose", *words]
+
+
+def looks_like_address(word: str) -> bool:
+    """Whether a first word is meant as URL, host, host:port or port."""
+    return word.isdigit() or word == "localhost" or any(mark in word for mark in "/:.")
 
 
 def run_and_exit() -> None:

@@ -48,7 +48,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _warnings(report: Report) -> Iterator[str]:
     conditions = report.conditions
-    said = "; ".join(safe(warning) for warning in conditions.warnings)
+    said = "; ".join(safe(warning).rstrip(".") for warning in conditions.warnings)
     if not conditions.trusted:
         yield f"> **{words.UNTRUSTED}** {said or 'the machine was busy with other work'}."
     elif said:
@@ -96,7 +96,7 @@ def _request(report: Report) -> str:
     said = (
         f"One request of {tokens(work.prompt_tokens)} tokens in and "
         f"{tokens(work.output_tokens)} out ({words.WORKLOAD_TEXT[work.origin]}): "
-        f"{seconds(budget.total_s)}"
+        f"{words.total_text(budget)}"
     )
     if parts:
         said += f" = {' + '.join(parts)}"

@@ -117,7 +117,7 @@ def _warnings(report: Report, width: int) -> list[Text]:
     conditions = report.conditions
     if conditions.trusted and not conditions.warnings:
         return []
-    said = "; ".join(plain(warning) for warning in conditions.warnings)
+    said = "; ".join(plain(warning).rstrip(".") for warning in conditions.warnings)
     if conditions.trusted:
         return _wrapped(Text(f"Note: {said}.", style="yellow"), width, 2)
     reason = said or "the machine was busy with other work"
@@ -182,13 +182,11 @@ def _request(report: Report) -> list[Text]:
     shape = f"{tokens(work.prompt_tokens)} tokens in"
     if work.cached_prompt_tokens:
         shape += f" ({tokens(work.cached_prompt_tokens)} cached)"
-    total_s = report.time_budget.total_s
-    total = "time not known" if total_s is None else f"{seconds(total_s)} in all"
     lines = [
         _line(
             ("One request  ", "bold"),
             f"{shape}, {tokens(work.output_tokens)} out ({words.WORKLOAD_TEXT[work.origin]}): ",
-            total,
+            words.total_text(report.time_budget),
         )
     ]
     if balance.prefill_frac is not None and balance.equal_prompt_per_output_token is not None:

@@ -80,6 +80,7 @@ SLOW_THING: dict[SlowPhase, str] = {
 
 UNTRUSTED = "Do not rely on these numbers yet:"
 CLOCKS_DISAGREE = "the server's clock and ours disagree by more than 10 %"
+FAILED = "{failed} of {sent} requests failed, the first one so: {message}"
 INTERRUPTED = "stopped early: only what was measured until then"
 
 
@@ -161,6 +162,15 @@ def _unknown_verdict(wait: Wait, stream: Stream, budget: TimeBudget) -> str:
     return f"The slow phase is not known: {_wait_clause(wait)}, and {_stream_clause(stream)}."
 
 
+def total_text(budget: TimeBudget) -> str:
+    """How long the whole request takes; without one of its phases that is only a lower bound."""
+    missing = [budget.prefill_s, budget.answer_s].count(None)
+    if missing == 2:
+        return "time not known"
+    total = seconds(budget.total_s)
+    return f"more than {total}" if missing else f"{total} in all"
+
+
 def why_not(why: WhyNot, phase: SlowPhase, total_s: float | None) -> str:
     """Why a change would not pay, in one clause."""
     if why == "after_the_wait":
@@ -190,6 +200,11 @@ def warnings(observed: Observed, findings: Sequence[Finding]) -> tuple[str, ...]
     ours = []
     if any(finding.cause == "measurement.artifact" for finding in findings):
         ours.append(CLOCKS_DISAGREE)
+    records = observed.run.records
+    failures = [record.error for record in records if record.error is not None]
+    if failures:
+        first = failures[0].message.rstrip(".")
+        ours.append(FAILED.format(failed=len(failures), sent=len(records), message=first))
     if not observed.run.complete:
         ours.append(INTERRUPTED)
     return (*observed.run.conditions.warnings, *ours)

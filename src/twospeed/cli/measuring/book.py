@@ -97,10 +97,13 @@ class Book:
         if self._writer:
             self._writer.add(thing)
 
-    def close(self, *, complete: bool) -> None:
-        """End the run; an interrupted one stays marked as incomplete."""
-        self.run = replace(self.run, complete=complete)
+    def complete(self) -> None:
+        """Mark the run as whole; one that was interrupted never comes here."""
+        self.run = replace(self.run, complete=True)
         if self._writer:
-            if complete:
-                self._writer.end()
+            self._writer.end()
+
+    def close(self) -> None:
+        """Close the file of --save, whatever became of the run."""
+        if self._writer:
             self._writer.close()

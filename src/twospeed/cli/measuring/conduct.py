@@ -1,4 +1,4 @@
-"""Conducts one diagnosis: what is measured is found or started, the plan asks, the endpoint answers.
+"""Conducts one diagnosis: an endpoint is found or started, the plan asks, the endpoint answers.
 
 The plan knows statistics and no sockets, the endpoint knows sockets and no statistics; here they
 meet. Whatever was measured survives an interruption.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from twospeed.cli.measuring.book import Book
 from twospeed.cli.diagnose import api_key
+from twospeed.cli.measuring.book import Book
 from twospeed.cli.measuring.embedded import facts_of_engine, started_engine
 from twospeed.cli.terminal.progress import Progress
 from twospeed.fits.plan import Plan
@@ -66,6 +67,7 @@ def measured_or_read_run(args: Namespace) -> Run:
         progress.note("Stopped: what follows rests on the requests until then.")
     finally:
         progress.clear()
+        book.close()
     return book.run
 
 
@@ -122,14 +124,15 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
         EndpointError: nothing usable answers, or the first request was refused.
     """
     given: str | None = args.url if engine is None else engine.url
-    url = given or await found_url(progress)
+    url = await found_url(progress) if given is None else given
     progress.show(f"Asking {url} what it is ...", force=True)
     async with await Endpoint.open(
         url,
         model=None if engine is not None else args.model,
         api_key=api_key(args),
         runtime_id=args.runtime,
-        limits=Limits(first_text_s=args.timeout, headers_s=args.timeout),
+        limits=limits_of(args.timeout),
+        load_wait_s=args.timeout,
         on_loading=lambda waited_s: progress.show(f"{url} is loading its model ({waited_s:.0f} s)"),
     ) as endpoint:
         kind: SourceKind = "live" if engine is None else "engine"
@@ -142,14 +145,18 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
         look_at_machine(args, endpoint, book, progress)
         book.round_trip(await endpoint.round_trip_s())
         watch.start()
-        complete = False
         try:
             await experiment(args, endpoint, book, progress)
-            complete = True
         finally:
             others = [r.other_requests for r in book.run.records if r.other_requests is not None]
             book.add(replace(watch.stop(), other_requests=max(others, default=None)))
-            book.close(complete=complete)
+        book.complete()
+
+
+def limits_of(timeout_s: float) -> Limits:
+    """Limits of one request: nothing stays silent for longer than the user allows."""
+    longest_gap_s = min(timeout_s, Limits().gap_s)
+    return Limits(first_text_s=timeout_s, headers_s=timeout_s, gap_s=longest_gap_s)
 
 
 async def found_url(progress: Progress) -> str:
@@ -218,7 +225,8 @@ async def experiment(args: Namespace, endpoint: Endpoint, book: Book, progress: 
     """Let the plan ask until it is settled or its budget is spent.
 
     Raises:
-        EndpointError: the very first request failed, so that there is nothing to report.
+        EndpointError: the very first request failed, or all but the warm-up, so that there is
+            nothing to report.
     """
     run = book.run
     plan = Plan(
@@ -238,13 +246,25 @@ async def experiment(args: Namespace, endpoint: Endpoint, book: Book, progress: 
     while (probe := plan.next_probe(book.run.records, time.monotonic() - started_s)) is not None:
         record = await measured(endpoint, probe, len(book.run.records) + 1, book, progress)
         book.add(record)
-        if record.error is not None and len(book.run.records) == 1:
-            raise EndpointError(record.error.message, http_status=record.error.http_status)
+        if len(book.run.records) == 1:
+            refuse_hopeless(book.run.records)
         if record.step == "warmup":
             await refresh_facts(endpoint, book)
+    refuse_hopeless(book.run.records)
     for left_out in plan.skipped:
-        what, _, why = left_out.partition(": ")
-        book.add(Blind(what=what, needs=why or "a larger --budget"))
+        book.add(left_out)
+
+
+def refuse_hopeless(records: Sequence[RequestRecord]) -> None:
+    """End with the server's own words when the last request failed and none before was of use.
+
+    Raises:
+        EndpointError: nothing can be reported from these records.
+    """
+    error = records[-1].error if records else None
+    if error is None or any(r.error is None and r.step != "warmup" for r in records):
+        return
+    raise EndpointError(error.message, http_status=error.http_status)
 
 
 async def measured(

@@ -6,9 +6,12 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO, get_args
 
 from twospeed.findings.budget import inconclusive
+from twospeed.findings.finding import CAUSES, SlowPhase
 from twospeed.records.errors import InputError, UsageError
 from twospeed.report.document import Report, to_json
 from twospeed.report.markdown import render_markdown
@@ -21,17 +24,29 @@ def deliver(report: Report, args: Namespace) -> None:
     Raises:
         InputError: the file of --out cannot be written.
     """
+    if args.out is not None:
+        write_private(args.out, rendered(report, args))
+        return
+    if (args.json or args.markdown) and isinstance(sys.stdout, TextIOWrapper):
+        # Both are UTF-8 by definition, whatever the terminal speaks.
+        sys.stdout.reconfigure(encoding="utf-8")
+    sys.stdout.write(rendered(report, args))
+    sys.stdout.flush()
+
+
+def rendered(report: Report, args: Namespace) -> str:
+    """The report in the form that the options ask for."""
     if args.json:
-        text = to_json(report).decode() + "\n"
-    elif args.markdown:
-        text = render_markdown(report)
-    else:
-        text = render_text(report, colour=wants_colour(args))
-    if args.out is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    else:
-        write_private(args.out, text)
+        return to_json(report).decode() + "\n"
+    if args.markdown:
+        return render_markdown(report)
+    ascii_only = args.out is None and not speaks_utf8(sys.stdout)
+    return render_text(report, colour=wants_colour(args), ascii_only=ascii_only)
+
+
+def speaks_utf8(stream: TextIO) -> bool:
+    """Whether bars and dashes can be written there."""
+    return (stream.encoding or "").lower().replace("-", "") in {"utf8", "utf8sig"}
 
 
 def wants_colour(args: Namespace) -> bool:
@@ -59,14 +74,32 @@ def exit_status(report: Report, fail_on: Sequence[str]) -> int:
     return 4 if inconclusive(report.slow_phase, trusted=report.conditions.trusted) else 0
 
 
-def check_fail_on(words: Sequence[str], causes: Sequence[str], phases: Sequence[str]) -> None:
+def check_output(args: Namespace) -> None:
+    """Refuse before measuring what could not be delivered after it.
+
+    Raises:
+        UsageError: a word of --fail-on is neither a cause, nor a phase, nor "any".
+        InputError: the file of --out cannot be written.
+    """
+    check_fail_on(args.fail_on)
+    if args.out is None:
+        return
+    if args.out.is_dir():
+        raise InputError(f"Cannot write {args.out}: it is a directory.")
+    if not args.out.parent.is_dir():
+        raise InputError(f"Cannot write {args.out}: there is no directory {args.out.parent}.")
+    if not os.access(args.out if args.out.exists() else args.out.parent, os.W_OK):
+        raise InputError(f"Cannot write {args.out}: permission denied.")
+
+
+def check_fail_on(words: Sequence[str]) -> None:
     """Refuse a word that could never match.
 
     Raises:
         UsageError: the word is neither a cause, nor a phase, nor "any".
     """
     for word in words:
-        if word not in {*causes, *phases, "any"}:
+        if word not in {*CAUSES, *get_args(SlowPhase), "any"}:
             raise UsageError(
                 f"--fail-on {word}: no such cause or phase.",
                 hint="Use a cause such as prompt.large, a phase such as prefill, or any.",

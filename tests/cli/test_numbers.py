@@ -1,0 +1,132 @@
+"""Streams that lead a careless clock astray: the numbers are right, or null."""
+
+from __future__ import annotations
+
+import pytest
+from fake_runtime import FakeRuntime
+from twospeed_here import expected_status
+
+from twospeed.records.run_file import read_run
+
+PREFILL_S_PER_TOKEN = 2e-4
+PREFILL_S = 300 * PREFILL_S_PER_TOKEN
+STEP_S = 0.003
+
+
+@pytest.fixture
+def diagnosed(twospeed, fake, tmp_path):
+    """Diagnoses a runtime without clocks of its own; gives the report and what was kept."""
+
+    def diagnose(**ways):
+        pace = {"prefill_s_per_token": PREFILL_S_PER_TOKEN, "step_s": STEP_S, "llama": False}
+        runtime: FakeRuntime = fake(**{**pace, **ways})
+        kept = tmp_path / "run.jsonl"
+        said = twospeed.diagnose(runtime.url, "--json", "--save", kept)
+        assert said.status == expected_status(said.report)
+        return said.report, read_run(kept), runtime
+
+    return diagnose
+
+
+def prefill_is_right(report) -> bool:
+    seconds = report["prefill"]["tps"] and 300 / report["prefill"]["tps"]
+    return seconds == pytest.approx(PREFILL_S, rel=0.15, abs=0.004)
+
+
+def decode_is_right(report) -> bool:
+    return report["decode"]["tps"] == pytest.approx(1 / STEP_S, rel=0.1)
+
+
+def test_plain_stream(diagnosed):
+    report, run, _ = diagnosed()
+    assert prefill_is_right(report)
+    assert decode_is_right(report)
+    assert report["prefill"]["origin"] == report["decode"]["origin"] == "fit"
+    assert {point["origin"] for point in report["prefill"]["points"]} == {"client"}
+    assert report["slow_phase"] == "none"
+    assert run.complete
+
+
+def test_clock_of_the_server(diagnosed):
+    report, run, _ = diagnosed(llama=True)
+    assert {point["origin"] for point in report["prefill"]["points"]} == {"server"}
+    for row, record in zip(report["requests"], run.records, strict=True):
+        assert row["prefill_s"] == record.server.prefill_s
+        tps = record.server.prefill_tokens / record.server.prefill_s
+        assert row["prefill_tps"] == pytest.approx(tps)
+    assert prefill_is_right(report)
+    assert decode_is_right(report)
+
+
+def test_clock_of_the_server_left_unused(twospeed, fake):
+    runtime = fake(prefill_s_per_token=PREFILL_S_PER_TOKEN, step_s=STEP_S)
+    report = twospeed.diagnose(runtime.url, "--json", "--ignore-timings").report
+    assert {point["origin"] for point in report["prefill"]["points"]} == {"client"}
+    assert prefill_is_right(report)
+    assert decode_is_right(report)
+
+
+def test_four_tokens_in_each_chunk(diagnosed):
+    report, run, _ = diagnosed(tokens_per_chunk=4)
+    assert all(len(record.arrivals) < record.counts.output_tokens for record in run.records)
+    assert decode_is_right(report)
+    assert prefill_is_right(report)
+
+
+def test_role_and_progress_are_no_tokens(diagnosed):
+    report, _, _ = diagnosed(role_first=True, progress=True)
+    assert prefill_is_right(report)
+    assert decode_is_right(report)
+
+
+def test_reasoning_belongs_to_the_wait(diagnosed):
+    report, run, _ = diagnosed(reasoning_tokens=20, step_s=0.002)
+    budget = report["time_budget"]
+    told = sorted(20 / r.counts.output_tokens for r in run.records if r.step != "warmup")
+    share = budget["reasoning_s"] / (budget["reasoning_s"] + budget["answer_s"])
+    assert share == pytest.approx(told[len(told) // 2], rel=0.05)
+    assert prefill_is_right(report)
+    waited_s = budget["prefill_s"] + budget["reasoning_s"]
+    assert report["wait"]["seconds"] == pytest.approx(waited_s, rel=0.1)
+
+
+def test_reasoning_that_is_not_shown(diagnosed):
+    """The first text says nothing about prefill, so that stays unknown; decode does not."""
+    report, _, _ = diagnosed(reasoning_tokens=20, shows_reasoning=False)
+    assert report["prefill"]["tps"] is None
+    assert report["wait"]["seconds"] is None
+    assert report["wait"]["verdict"] == "unknown"
+    assert decode_is_right(report)
+    assert report["slow_phase"] == "unknown"
+
+
+def test_missing_usage(diagnosed):
+    report, _, runtime = diagnosed(usage=False)
+    assert len(runtime.generations) > 3
+    for part in (report["prefill"], report["decode"], report["stream"]):
+        assert part["tps"] is None
+    assert report["wait"]["seconds"] is None
+    for row in report["requests"]:
+        assert row["prompt_tokens"] is row["output_tokens"] is row["prefill_tps"] is None
+        assert row["ttft_s"] > 0
+    needs = {blind["what"]: blind["needs"] for blind in report["unknown"]}
+    assert "token counts" in needs["prefill time of this workload"]
+    assert "token counts" in needs["decode speed"]
+    assert expected_status(report) == 4
+
+
+def test_connections_that_die_after_each_answer(diagnosed):
+    report, run, runtime = diagnosed(hangs_up=True)
+    assert runtime.connections >= len(run.records) > 5
+    assert all(record.error is None for record in run.records)
+    assert prefill_is_right(report)
+    assert decode_is_right(report)
+
+
+def test_reuse_is_seen(diagnosed):
+    report, run, _ = diagnosed(llama=True)
+    again = [record for record in run.records if record.step == "reuse"]
+    assert len(again) == 1
+    assert again[0].counts.cached_prompt_tokens == again[0].counts.prompt_tokens - 1
+    assert report["prompt_cache"]["reused"] == "yes"
+    assert report["prompt_cache"]["how_known"] == "server"
