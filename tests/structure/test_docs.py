@@ -55,10 +55,8 @@ def rows_of(text: str) -> list[list[str]]:
     """Cells of the body rows of every table."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    heads = {i - 1 for i, row in enumerate(cells) if set("".join(row)) <= {"-"}}
-    return [
-        row for i, row in enumerate(cells) if i not in heads and not set("".join(row)) <= {"-"}
-    ]
+    rules = {i for i, row in enumerate(cells) if set("".join(row)) <= {"-"}}
+    return [row for i, row in enumerate(cells) if not {i, i + 1} & rules]
 
 
 def codes_in(text: str) -> set[str]:
@@ -307,13 +305,13 @@ NUMBERS = {
         f"not measured to {percent(decode.MEASURED_TO)}",
     ],
     "Savings": [
-        f"{percent(REUSABLE_FRAC.likely)} of a follow-up prompt is cached "
+        f"{percent(REUSABLE_FRAC.likely)} of a follow-up prompt is cached",
         f"({REUSABLE_FRAC.low * 100:.0f} to {percent(REUSABLE_FRAC.high)})",
         f"{percent(smaller_quantization.PROPORTIONAL.likely)} (60 to 95 %)",
         f"{percent(smaller_quantization.BELOW_FOUR_BITS.likely)} (40 to 70 %)",
         f"below {smaller_quantization.SMALL_BITS:g} bits per weight",
-        f"{placement.SLOWER.likely:g} times ({placement.SLOWER.low:g} to "
-        f"{placement.SLOWER.high:g} times) slower",
+        f"{placement.SLOWER.likely:g} times ({placement.SLOWER.low:g} to",
+        f"to {placement.SLOWER.high:g} times) slower",
     ],
     "Conditions": [
         f"Above {percent(this_host.MOST_FOREIGN_LOAD)}",
