@@ -198,7 +198,7 @@ def test_share_in_graphics_memory(facts, share):
 
 
 def test_offload_saving_agrees_with_the_published_sweep():
-    # PHYSICS.md: 83 % of the layers on the card gave 29 % of full speed.
+    # docs/physics.md: 83 % of the layers on the card gave 29 % of full speed.
     saved = offload_saving_frac(0.83)
     assert saved.low < 1 - 0.29 < saved.high
 

@@ -116,6 +116,12 @@ def test_warnings_end_with_one_stop(runs):
         assert ".." not in text.split("It was hot")[1][:3]
 
 
+def test_a_run_that_stopped_says_so_before_longer_warnings(runs):
+    busy = Conditions(trusted=False, warnings=("word " * 60 + "end.",))
+    report = build_report(runs.run_of(runs.PREFILL_SLOW, conditions=busy, complete=False))
+    assert "stopped early" in render_text(report, colour=False)
+
+
 def test_failed_requests_are_told(runs):
     run = runs.run_of(runs.PREFILL_SLOW)
     refused = RequestError(kind="http", message="http://x (HTTP 500): Out of memory.")

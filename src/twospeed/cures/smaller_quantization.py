@@ -12,13 +12,13 @@ from twospeed.fits.interval import Interval
 PROPORTIONAL = Interval(0.6, 0.8, 0.95)
 """Speed reached with half the bytes, as a share of twice the speed.
 
-Source: PHYSICS.md: F16 to 4 bits reaches 92 to 96 % of proportional on Apple base, 75 to 87 % on
-most GPUs, 59 to 66 % on Ultra and H100.
+Source: docs/physics.md: F16 to 4 bits reaches 92 to 96 % of proportional on Apple base, 75 to 87 %
+on most GPUs, 59 to 66 % on Ultra and H100.
 """
 BELOW_FOUR_BITS = Interval(0.4, 0.55, 0.7)
 """The same from 4 bits down: unpacking costs more than reading saves on CPUs and older GPUs.
 
-Source: PHYSICS.md: 7950X Q4_0 11.2, IQ2_XXS 5.5 tok/s; P40 Q4_0 57, Q3_K_S 31.
+Source: docs/physics.md: 7950X Q4_0 11.2, IQ2_XXS 5.5 tok/s; P40 Q4_0 57, Q3_K_S 31.
 """
 SMALL_BITS = 5.0
 

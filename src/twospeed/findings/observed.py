@@ -22,6 +22,7 @@ from twospeed.findings.phase_times import (
     uncached_tokens,
 )
 from twospeed.findings.reuse import CacheObservation, observe_reuse
+from twospeed.findings.steadiness import is_unsteady
 from twospeed.findings.waiting import (
     Queue,
     Reasoning,
@@ -44,6 +45,8 @@ class Observed(PhaseTimes, frozen=True, kw_only=True):
     reuse: CacheObservation
     clocks: Disagreement | None
     """Set when the server's clock and ours disagree."""
+    unsteady: bool
+    """True when repeats of the same request differ too much to be believed."""
     budget: TimeBudget
     wait: Wait
     stream: Stream
@@ -76,11 +79,17 @@ def observe(run: Run) -> Observed:
         reasoning=reasoning,
         reuse=observe_reuse(run, times.prefill),
         clocks=clocks,
+        unsteady=is_experiment(run) and is_unsteady(times.prefill_seen, times.decode_seen),
         budget=budget,
         wait=wait,
         stream=stream,
         slow_phase=slow_phase(budget, wait, stream),
     )
+
+
+def is_experiment(run: Run) -> bool:
+    """Whether the requests were ours: equal lengths are repeats there, and chance in a log."""
+    return any(record.step == "curve" for record in run.records)
 
 
 def _budget(run: Run, times: PhaseTimes, reasoning: Reasoning, queue: Queue) -> TimeBudget:

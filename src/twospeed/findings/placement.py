@@ -12,8 +12,8 @@ ORDER = 30
 SLOWER = Interval(4.0, 10.0, 18.0)
 """How many times slower system memory is than the memory of a graphics card.
 
-Source: PHYSICS.md, Offload: 14B on 448 GB/s beside dual-channel DDR4, 83 % of the layers on the
-card give 29 % of full speed, hence 15; unified or multi-channel memory is nearer to 4.
+Source: docs/physics.md, Offload: 14B on 448 GB/s beside dual-channel DDR4, 83 % of the layers on
+the card give 29 % of full speed, hence 15; unified or multi-channel memory is nearer to 4.
 """
 ALL_OF_IT = 0.99
 """Sizes are rounded by the runtimes that tell them."""

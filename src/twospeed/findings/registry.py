@@ -35,7 +35,7 @@ def find_all(observed: Observed) -> tuple[Finding, ...]:
     """At most three findings, worst first; weakened when the conditions cannot be trusted."""
     found = [finding for find in finders() for finding in find(observed)]
     worst = sorted(found, key=_rank)[:MOST_FINDINGS]
-    if observed.run.conditions.trusted and not disproves(worst):
+    if observed.run.conditions.trusted and not disproves(worst) and not observed.unsteady:
         return tuple(worst)
     return tuple(
         finding

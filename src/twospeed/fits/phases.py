@@ -160,7 +160,7 @@ def _started_late(record: RequestRecord, round_trip_s: float, *, ignore_timings:
     """Whether a queue or a model load shows.
 
     llama-server sends its headers when a slot starts; others at once or with the first text, which
-    shows nothing (RUNTIMES §0.2).
+    shows nothing (seen with llama.cpp b11549, vLLM 0.32 and transformers 5.24).
     """
     client, server = record.client, record.server
     ttft_s = client.ttft_s or 0.0

@@ -5,7 +5,7 @@ prefill: tokens/s <= matrix speed / (2 · weights + 4 · layers · width · dept
 
 The local probe measures the processor. On a GPU, on another machine, or where it is unknown which
 of them computes, it says nothing about the model and every ceiling is None.
-Source: PHYSICS.md; both are the terms of its models without overhead and at full efficiency.
+Source: docs/physics.md; both are the terms of its models without overhead and at full efficiency.
 """
 
 from __future__ import annotations

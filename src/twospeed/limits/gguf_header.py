@@ -1,7 +1,7 @@
 """What one decode step reads and one prompt token computes, from the header of a GGUF file.
 
 Source: llama.cpp (llama-arch.cpp for the key names, llama-kv-cache.cpp for the cache layout);
-PHYSICS.md for which tensors count.
+docs/physics.md for which tensors count.
 """
 
 from __future__ import annotations

@@ -28,10 +28,8 @@ class NormalRange(Struct, frozen=True, kw_only=True):
 SMALL = 1_000_000_000
 LARGE = 2_500_000_000
 
-_OWN = (
-    "PHYSICS.md: SmolLM2-135M .37, Gemma-3-270M .47 of measured bandwidth, llama.cpp on two cores"
-)
-_CPU = "measured_speeds.csv: llama.cpp, 8B on 7950X, M2 Max, Threadripper, Xeon"
+_OWN = "docs/physics.md: SmolLM2-135M .37, Gemma-3-270M .47 of measured bandwidth, two cores"
+_CPU = "docs/physics.md: llama.cpp, 8B on 7950X, M2 Max, Threadripper, Xeon"
 
 # Shares of the specified bandwidth were .33 to 1.1 there (median .58); the local probe reads about
 # four fifths of the specification, and the ranges below are shares of the probe.
@@ -47,54 +45,60 @@ CPU_PREFILL_SMALL = NormalRange(
     low=0.20,
     high=0.75,
     of="measured",
-    source="PHYSICS.md: SmolLM2-135M about .41 of the matrix probe, llama.cpp on two cores",
+    source="docs/physics.md: SmolLM2-135M about .41 of the matrix probe, llama.cpp on two cores",
 )
 
-# PHYSICS.md, dense models at depth 0: medians of achieved share of the specified bandwidth.
+# docs/physics.md, dense models at depth 0: medians of achieved share of the specified bandwidth.
 GPU_DECODE: dict[Backend, NormalRange] = {
     "metal": NormalRange(
         low=0.45,
         high=0.95,
         of="specification",
-        source="PHYSICS.md: Apple .56 (Ultra) to .82 (base)",
+        source="docs/physics.md: Apple .56 (Ultra) to .82 (base)",
     ),
     "cuda": NormalRange(
-        low=0.35, high=0.95, of="specification", source="PHYSICS.md: NVIDIA .43 (HBM) to .75 (Ada)"
+        low=0.35,
+        high=0.95,
+        of="specification",
+        source="docs/physics.md: NVIDIA .43 (HBM) to .75 (Ada)",
     ),
     "rocm": NormalRange(
-        low=0.45, high=0.95, of="specification", source="PHYSICS.md: RDNA .64, Strix Halo .79"
+        low=0.45, high=0.95, of="specification", source="docs/physics.md: RDNA .64, Strix Halo .79"
     ),
     "vulkan": NormalRange(
-        low=0.55, high=0.95, of="specification", source="PHYSICS.md: RDNA .81, Strix Halo .82"
+        low=0.55, high=0.95, of="specification", source="docs/physics.md: RDNA .81, Strix Halo .82"
     ),
     "sycl": NormalRange(
-        low=0.30, high=0.80, of="specification", source="PHYSICS.md: Arc .39 to .63"
+        low=0.30, high=0.80, of="specification", source="docs/physics.md: Arc .39 to .63"
     ),
 }
 GPU_PREFILL: dict[Backend, NormalRange] = {
     "metal": NormalRange(
-        low=0.50, high=0.85, of="specification", source="PHYSICS.md: Apple .68 to .71 on every tier"
+        low=0.50,
+        high=0.85,
+        of="specification",
+        source="docs/physics.md: Apple .68 to .71 on every tier",
     ),
     "cuda": NormalRange(
         low=0.15,
         high=1.10,
         of="specification",
-        source="PHYSICS.md: NVIDIA .22 (HBM), .34 (workstation), .91 to 1.02 (consumer)",
+        source="docs/physics.md: NVIDIA .22 (HBM), .34 (workstation), .91 to 1.02 (consumer)",
     ),
     "rocm": NormalRange(
         low=0.20,
         high=0.50,
         of="specification",
-        source="PHYSICS.md: RDNA .32 to .39, Strix .24 to .29",
+        source="docs/physics.md: RDNA .32 to .39, Strix .24 to .29",
     ),
     "vulkan": NormalRange(
         low=0.20,
         high=0.50,
         of="specification",
-        source="PHYSICS.md: RDNA .32 to .39, Strix .24 to .29",
+        source="docs/physics.md: RDNA .32 to .39, Strix .24 to .29",
     ),
     "sycl": NormalRange(
-        low=0.07, high=0.40, of="specification", source="PHYSICS.md: Arc .09 to .28"
+        low=0.07, high=0.40, of="specification", source="docs/physics.md: Arc .09 to .28"
     ),
 }
 
@@ -134,7 +138,7 @@ def _cpu_decode(parameters: int, kind: str) -> NormalRange | None:
     return CPU_DECODE_MIDDLE if parameters < LARGE else CPU_DECODE_LARGE
 
 
-# PHYSICS.md: cache reads reach .64 to .87 of bandwidth with good flash attention and .06 to .24
+# docs/physics.md: cache reads reach .64 to .87 of bandwidth with good flash attention, .06 to .24
 # without; on the test machine's processor they reached .09 to .15.
 CACHE_READ_LOW = 0.06
 CACHE_READ_HIGH = 0.87

@@ -1,12 +1,13 @@
 """How fast this machine reads memory and multiplies matrices; a short-lived process of its own.
 
-Run as `python -m twospeed.limits.probe_child [THREADS]`: prints one MachineProbe as JSON and ends, so that
-its arrays and threads never burden the process that measures the model. Start it through
+Run as `python -m twospeed.limits.probe_child [THREADS]`: prints one MachineProbe as JSON and ends,
+so that its arrays and threads never burden the process that measures the model. Start it through
 `machine_probe.measure`, which also keeps the matrix library to one thread per caller.
 
 Rule: bandwidth = bytes of a max reduction over 64-bit integers / seconds, each thread over memory
 that it touched first, the best of several rounds and thread counts; 64 MB would measure the cache,
-and a float64 sum the adders (PHYSICS.md). Matrix speed = 2 n³ / seconds, one product per thread.
+and a float64 sum the adders (docs/physics.md). Matrix speed = 2 n³ / seconds, one product per
+thread.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class TextArrival(Struct, frozen=True, kw_only=True, array_like=True):
     kind: TextKind
     chars: int
     coalesced: bool
-    """True when an earlier text event came in the same read, so that the stamp is an upper bound."""
+    """True when an earlier text event came in the same read: the stamp is an upper bound."""
     output_tokens: int | None = None
     """Tokens generated up to this event, where the event itself tells."""
 

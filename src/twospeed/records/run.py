@@ -97,9 +97,9 @@ class ModelHeader(Struct, frozen=True, kw_only=True):
     parameters: int | None = None
     layers: int | None = None
     read_bytes_per_token: int | None = None
-    """Tensor bytes that a decode step reads: no embedding table unless tied, active experts only."""
+    """Tensor bytes that a decode step reads: active experts, an embedding table only when tied."""
     active_parameters: int | None = None
-    """Matrix weights that one prompt token passes through; output matrix and embedding left out."""
+    """Matrix weights that a prompt token passes through; output matrix and embedding left out."""
     kv_bytes_per_token_f16: int | None = None
     attention_width: int | None = None
     """Query heads times head size."""

@@ -76,7 +76,7 @@ def _conditions(observed: Observed, findings: Sequence[Finding]) -> ConditionsPa
     return ConditionsPart(
         host_load=conditions.host_load,
         other_requests=conditions.other_requests,
-        trusted=conditions.trusted and not disproves(findings),
+        trusted=conditions.trusted and not disproves(findings) and not observed.unsteady,
         warnings=words.warnings(observed, findings),
     )
 

@@ -149,7 +149,6 @@ def _details(report: Report) -> str:
     lines.append(f"- prompt reuse: {cache.reused}{known}")
     for finding in report.findings:
         lines += [f"- {finding.cause}: {_evidence(fact)}" for fact in finding.evidence]
-    lines += [f"- check: `{plain(cure.check).replace('`', '')}`" for cure in report.cures]
     lines += [f"- not seen: {safe(gap.what)}; needs {safe(gap.needs)}" for gap in report.unknown]
     facts = [f"{name} {safe(str(fact))}" for name, fact in report.facts.items() if fact is not None]
     if facts:

@@ -121,7 +121,7 @@ def _warnings(report: Report, width: int) -> list[Text]:
     if conditions.trusted:
         return _wrapped(Text(f"Note: {said}.", style="yellow"), width, 2)
     reason = said or "the machine was busy with other work"
-    return _wrapped(Text(f"{words.UNTRUSTED} {reason}.", style="bold red"), width, 3)
+    return _wrapped(Text(f"{words.UNTRUSTED} {reason}.", style="bold red"), width, 4)
 
 
 def _verdict(report: Report, width: int) -> list[Text]:

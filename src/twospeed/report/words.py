@@ -9,6 +9,7 @@ from twospeed.findings.budget import Stream, TimeBudget, Wait, largest_wait_part
 from twospeed.findings.finding import Cause, Certainty, Finding, SlowPhase
 from twospeed.findings.observed import Observed
 from twospeed.limits.normal import NormalRange
+from twospeed.records.request_record import RequestRecord
 from twospeed.records.run import Quantity, WorkloadFrom
 from twospeed.report.numbers import goal, rate, seconds, tokens
 
@@ -81,6 +82,7 @@ SLOW_THING: dict[SlowPhase, str] = {
 UNTRUSTED = "Do not rely on these numbers yet:"
 CLOCKS_DISAGREE = "the server's clock and ours disagree by more than 10 %"
 FAILED = "{failed} of {sent} requests failed, the first one so: {message}"
+UNSTEADY = "repeats of the same request differed by more than 1.6 times; measure again in peace"
 INTERRUPTED = "stopped early: only what was measured until then"
 
 
@@ -196,15 +198,18 @@ def machine_word(share: Quantity | None, normal: NormalRange | None) -> str:
 
 
 def warnings(observed: Observed, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """The source's warnings and ours."""
-    ours = []
+    """Ours and the source's, the short ones first: a screen has room for a few lines."""
+    ours = [] if observed.run.complete else [INTERRUPTED]
     if any(finding.cause == "measurement.artifact" for finding in findings):
         ours.append(CLOCKS_DISAGREE)
-    records = observed.run.records
+    if observed.unsteady:
+        ours.append(UNSTEADY)
+    return (*ours, *observed.run.conditions.warnings, *_failures(observed.run.records))
+
+
+def _failures(records: Sequence[RequestRecord]) -> list[str]:
     failures = [record.error for record in records if record.error is not None]
-    if failures:
-        first = failures[0].message.rstrip(".")
-        ours.append(FAILED.format(failed=len(failures), sent=len(records), message=first))
-    if not observed.run.complete:
-        ours.append(INTERRUPTED)
-    return (*observed.run.conditions.warnings, *ours)
+    if not failures:
+        return []
+    first = failures[0].message.rstrip(".")
+    return [FAILED.format(failed=len(failures), sent=len(records), message=first)]

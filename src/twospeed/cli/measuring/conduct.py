@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from twospeed.cli.diagnose import api_key
 from twospeed.cli.measuring.book import Book
-from twospeed.cli.measuring.embedded import facts_of_engine, started_engine
+from twospeed.cli.measuring.embedded import facts_of_engine, source_of_engine, started_engine
 from twospeed.cli.terminal.progress import Progress
 from twospeed.fits.plan import Plan
 from twospeed.fits.rates import rates_of
@@ -25,7 +25,7 @@ from twospeed.limits.gguf_header import read_header
 from twospeed.limits.machine_probe import measure as probe_machine
 from twospeed.records.errors import EndpointError, InputError, UsageError
 from twospeed.records.request_record import Probe, RequestRecord
-from twospeed.records.run import Blind, Goals, Run, SourceKind, Workload
+from twospeed.records.run import Blind, Goals, Run, Workload
 from twospeed.records.run_file import read_run
 from twospeed.sources.engine.engine import Engine
 from twospeed.sources.host import HostWatch, graphics_devices, listener_pid, process_facts
@@ -135,11 +135,10 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
         load_wait_s=args.timeout,
         on_loading=lambda waited_s: progress.show(f"{url} is loading its model ({waited_s:.0f} s)"),
     ) as endpoint:
-        kind: SourceKind = "live" if engine is None else "engine"
-        facts = endpoint.facts
-        if engine is not None:
-            facts = facts_of_engine(engine, facts)
-        book.open(endpoint.source(kind), facts)
+        if engine is None:
+            book.open(endpoint.source("live"), endpoint.facts)
+        else:
+            book.open(source_of_engine(endpoint), facts_of_engine(engine, endpoint.facts))
         book.loading(endpoint.loading_s)
         watch = host_watch(endpoint, engine)
         look_at_machine(args, endpoint, book, progress)
@@ -199,7 +198,7 @@ def look_at_machine(args: Namespace, endpoint: Endpoint, book: Book, progress: P
     if args.no_probe:
         return
     progress.show("Measuring this machine's memory and processor (2 s) ...", force=True)
-    if (probe := probe_machine()) is not None:
+    if (probe := probe_machine(threads=book.run.facts.threads)) is not None:
         book.add(replace(probe, graphics_devices=graphics_devices()))
 
 
@@ -228,31 +227,37 @@ async def experiment(args: Namespace, endpoint: Endpoint, book: Book, progress: 
         EndpointError: the very first request failed, or all but the warm-up, so that there is
             nothing to report.
     """
-    run = book.run
-    plan = Plan(
-        run.workload,
-        run.goals,
-        n_ctx=run.facts.n_ctx,
-        budget_s=args.budget,
-        round_trip_s=run.round_trip_s,
-        ignore_timings=run.ignore_timings,
-    )
+    plan = plan_for(book.run, args.budget)
     cost = plan.announce()
     progress.note(
         f"Sending at most {cost.requests} made-up prompts ({cost.tokens:,} tokens) in about "
-        f"{args.budget:.0f} s; nothing of yours is sent."
+        f"{args.budget:.0f} s, {cost.seconds:.0f} at most."
     )
+    if book.run.source.kind == "live":
+        progress.note("They may push a conversation out of the server's prompt cache.")
     started_s = time.monotonic()
     while (probe := plan.next_probe(book.run.records, time.monotonic() - started_s)) is not None:
         record = await measured(endpoint, probe, len(book.run.records) + 1, book, progress)
         book.add(record)
         if len(book.run.records) == 1:
             refuse_hopeless(book.run.records)
-        if record.step == "warmup":
-            await refresh_facts(endpoint, book)
+        if record.step == "warmup" and await learned_facts(endpoint, book):
+            plan = plan_for(book.run, args.budget)
     refuse_hopeless(book.run.records)
     for left_out in plan.skipped:
         book.add(left_out)
+
+
+def plan_for(run: Run, budget_s: float) -> Plan:
+    """The experiment for what is known of the endpoint."""
+    return Plan(
+        run.workload,
+        run.goals,
+        n_ctx=run.facts.n_ctx,
+        budget_s=budget_s,
+        round_trip_s=run.round_trip_s,
+        ignore_timings=run.ignore_timings,
+    )
 
 
 def refuse_hopeless(records: Sequence[RequestRecord]) -> None:
@@ -300,10 +305,12 @@ def running_estimate(run: Run) -> str:
     return "".join(f" · {part}" for part in parts)
 
 
-async def refresh_facts(endpoint: Endpoint, book: Book) -> None:
+async def learned_facts(endpoint: Endpoint, book: Book) -> bool:
     """Ask again once the model is loaded: some runtimes only then know its size and context."""
     if book.run.source.kind == "engine":
-        return
+        return False
     fresh = await endpoint.refresh_facts()
-    if fresh != book.run.facts:
-        book.add(fresh)
+    if fresh == book.run.facts:
+        return False
+    book.add(fresh)
+    return True

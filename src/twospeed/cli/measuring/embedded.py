@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from twospeed.cli.terminal.progress import Progress
-from twospeed.records.run import RuntimeFacts
+from twospeed.records.run import RuntimeFacts, Source
 from twospeed.sources.engine.engine import Engine
 from twospeed.sources.engine.model import fetch_model
 from twospeed.sources.engine.settings import describe, parse_settings, with_defaults
+from twospeed.sources.live.endpoint import Endpoint
 
 
 @contextmanager
@@ -43,6 +45,15 @@ def started_engine(pairs: Sequence[str], model: str | None, progress: Progress) 
     with Engine(settings) as engine:
         engine.start(waiting=lambda waited_s: progress.show(f"Starting ({waited_s:.0f} s) ..."))
         yield engine
+
+
+def source_of_engine(endpoint: Endpoint) -> Source:
+    """The engine as a source: its port means nothing tomorrow, the build of its package does."""
+    return replace(
+        endpoint.source("engine"),
+        where="embedded",
+        runtime_version=f"xllamacpp {version('xllamacpp')}",
+    )
 
 
 def facts_of_engine(engine: Engine, told: RuntimeFacts) -> RuntimeFacts:
