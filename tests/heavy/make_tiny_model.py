@@ -63,8 +63,8 @@ def main(target: str) -> None:
     )
     model = LlamaForCausalLM(config)
     with torch.no_grad():
-        # A score of 0 is never the highest of a thousand: marks and parts of characters stay unsaid,
-        # so that every token is text, as with a real model.
+        # A score of 0 is never the highest: marks and parts of characters stay unsaid. So every
+        # token is text, as with a real model.
         for text, number in words.get_vocab().items():
             if not (text.isascii() and text.isalnum()):
                 model.lm_head.weight[number] = 0.0

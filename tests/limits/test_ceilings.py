@@ -214,7 +214,7 @@ def test_a_healthy_share_falls_with_depth():
 @pytest.mark.parametrize(("depth", "tps"), [(16, 180), (1024, 78), (4096, 34), (7500, 23)])
 @pytest.mark.parametrize("bandwidth", [36e9, 61e9])
 def test_the_test_machine_is_normal_at_every_depth(depth, tps, bandwidth):
-    """PHYSICS.md's decode speeds of SmolLM2 against both bandwidths seen on such machines."""
+    """docs/physics.md's decode speeds of SmolLM2 against both bandwidths seen on such machines."""
     header = replace(HEADER, read_bytes_per_token=96_576_768, kv_bytes_per_token_f16=23_040)
     probe = MachineProbe(memory_bandwidth_bytes_per_s=bandwidth)
     limits = at(replace(RUN, header=header, probe=probe), decode_tps=tps, depth=depth)

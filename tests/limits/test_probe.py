@@ -78,7 +78,8 @@ def test_helper_that_hangs_or_is_missing_gives_none(tmp_path):
 
 
 def test_helper_is_told_how_many_threads_the_server_has():
-    code = """import sys; print('{"memory_bandwidth_bytes_per_s":1e9,"threads":%s}' % sys.argv[1])"""
+    answer = '{"memory_bandwidth_bytes_per_s":1e9,"threads":%s}'
+    code = f"import sys; print({answer!r} % sys.argv[1])"
     probe = measure(20.0, helper(code), threads=3)
     assert probe is not None
     assert probe.threads == 3

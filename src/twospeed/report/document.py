@@ -179,4 +179,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def to_json(report: Report) -> bytes:
     """The report as one JSON object; numbers that are not finite become null."""
-    return msgspec.json.encode(report)
+    try:
+        return msgspec.json.encode(report)
+    except UnicodeEncodeError:  # half a character in a name that a server gave itself
+        return msgspec.json.encode(without_surrogates(msgspec.to_builtins(report)))

@@ -17,7 +17,6 @@ from twospeed.report.numbers import (
     seconds_range,
     tokens,
 )
-from twospeed.report.plain import plain
 from twospeed.report.plain import plain_markdown as safe
 
 SHORTEST_S = 0.001
