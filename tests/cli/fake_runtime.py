@@ -30,6 +30,14 @@ class Generation:
     prompt_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Paced:
+    """What one answered request really took; a busy machine makes it longer than planned."""
+
+    prefill_s: float
+    token_s: float
+
+
 Fault = Callable[[Generation], str | None]
 """Names what goes wrong with a request, None for nothing. See `Talk.fail`."""
 
@@ -84,6 +92,8 @@ class FakeRuntime:
     keys: set[str | None] = field(default_factory=set)
     """Values of Authorization seen."""
     generations: list[Generation] = field(default_factory=list)
+    paced: list[Paced] = field(default_factory=list)
+    """Of each answered request, in order."""
     connections: int = 0
     last_prompt: str | None = None
     held: threading.Event = field(default_factory=threading.Event)
@@ -279,6 +289,8 @@ class Talk(BaseHTTPRequestHandler):
                 key = "reasoning_content" if thinks else "content"
                 yield delta(**{key: "".join(f" w{number}" for number in part)})
         last = time.perf_counter()
+        # Nothing but the last token's own chunk follows the last wait.
+        ways.paced.append(Paced(first - started, (last - first) / (output - 1)))
         yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}
         yield from self.counts(tokens, cached, output, first - started, last - first)
 

@@ -11,6 +11,8 @@ from twospeed.records.run_file import read_run
 PREFILL_S_PER_TOKEN = 2e-4
 PREFILL_S = 300 * PREFILL_S_PER_TOKEN
 STEP_S = 0.003
+FEWEST_TIMED = 4
+"""Requests that show a phase; the others arrived too late, or too much at once, to tell."""
 
 
 @pytest.fixture
@@ -28,19 +30,28 @@ def diagnosed(twospeed, fake, tmp_path):
     return diagnose
 
 
-def prefill_is_right(report) -> bool:
-    seconds = report["prefill"]["tps"] and 300 / report["prefill"]["tps"]
-    return seconds == pytest.approx(PREFILL_S, rel=0.15, abs=0.004)
+def assert_prefill(report, runtime) -> None:
+    """Our clock against what the server did. Whatever else runs here only makes ours late."""
+    rows = zip(report["requests"], runtime.paced, strict=True)
+    late_s = sorted(row["prefill_s"] - took.prefill_s for row, took in rows if row["prefill_s"])
+    assert len(late_s) >= FEWEST_TIMED
+    assert -0.003 < late_s[0] < 0.003
+    assert late_s[len(late_s) // 2] < 0.02
+    assert 0.5 < 300 / report["prefill"]["tps"] / PREFILL_S < 2.0
 
 
-def decode_is_right(report) -> bool:
-    return report["decode"]["tps"] == pytest.approx(1 / STEP_S, rel=0.1)
+def assert_decode(report, runtime) -> None:
+    rows = zip(report["requests"], runtime.paced, strict=True)
+    ratios = sorted(row["decode_tps"] * took.token_s for row, took in rows if row["decode_tps"])
+    assert len(ratios) >= FEWEST_TIMED
+    assert ratios[len(ratios) // 2] == pytest.approx(1.0, rel=0.05)
+    assert 0.5 < report["decode"]["tps"] * runtime.step_s < 2.0
 
 
 def test_plain_stream(diagnosed):
-    report, run, _ = diagnosed()
-    assert prefill_is_right(report)
-    assert decode_is_right(report)
+    report, run, runtime = diagnosed()
+    assert_prefill(report, runtime)
+    assert_decode(report, runtime)
     assert report["prefill"]["origin"] == report["decode"]["origin"] == "fit"
     assert {point["origin"] for point in report["prefill"]["points"]} == {"client"}
     assert report["slow_phase"] == "none"
@@ -48,55 +59,55 @@ def test_plain_stream(diagnosed):
 
 
 def test_clock_of_the_server(diagnosed):
-    report, run, _ = diagnosed(llama=True)
+    report, run, runtime = diagnosed(llama=True)
     assert {point["origin"] for point in report["prefill"]["points"]} == {"server"}
     for row, record in zip(report["requests"], run.records, strict=True):
         assert row["prefill_s"] == record.server.prefill_s
         tps = record.server.prefill_tokens / record.server.prefill_s
         assert row["prefill_tps"] == pytest.approx(tps)
-    assert prefill_is_right(report)
-    assert decode_is_right(report)
+    assert_prefill(report, runtime)
+    assert_decode(report, runtime)
 
 
 def test_clock_of_the_server_left_unused(twospeed, fake):
     runtime = fake(prefill_s_per_token=PREFILL_S_PER_TOKEN, step_s=STEP_S)
     report = twospeed.diagnose(runtime.url, "--json", "--ignore-timings").report
     assert {point["origin"] for point in report["prefill"]["points"]} == {"client"}
-    assert prefill_is_right(report)
-    assert decode_is_right(report)
+    assert_prefill(report, runtime)
+    assert_decode(report, runtime)
 
 
 def test_four_tokens_in_each_chunk(diagnosed):
-    report, run, _ = diagnosed(tokens_per_chunk=4)
+    report, run, runtime = diagnosed(tokens_per_chunk=4)
     assert all(len(record.arrivals) < record.counts.output_tokens for record in run.records)
-    assert decode_is_right(report)
-    assert prefill_is_right(report)
+    assert_decode(report, runtime)
+    assert_prefill(report, runtime)
 
 
 def test_role_and_progress_are_no_tokens(diagnosed):
-    report, _, _ = diagnosed(role_first=True, progress=True)
-    assert prefill_is_right(report)
-    assert decode_is_right(report)
+    report, _, runtime = diagnosed(role_first=True, progress=True)
+    assert_prefill(report, runtime)
+    assert_decode(report, runtime)
 
 
 def test_reasoning_belongs_to_the_wait(diagnosed):
-    report, run, _ = diagnosed(reasoning_tokens=20, step_s=0.002)
+    report, run, runtime = diagnosed(reasoning_tokens=20, step_s=0.002)
     budget = report["time_budget"]
     told = sorted(20 / r.counts.output_tokens for r in run.records if r.step != "warmup")
     share = budget["reasoning_s"] / (budget["reasoning_s"] + budget["answer_s"])
     assert share == pytest.approx(told[len(told) // 2], rel=0.05)
-    assert prefill_is_right(report)
+    assert_prefill(report, runtime)
     waited_s = budget["prefill_s"] + budget["reasoning_s"]
     assert report["wait"]["seconds"] == pytest.approx(waited_s, rel=0.1)
 
 
 def test_reasoning_that_is_not_shown(diagnosed):
     """The first text says nothing about prefill, so that stays unknown; decode does not."""
-    report, _, _ = diagnosed(reasoning_tokens=20, shows_reasoning=False)
+    report, _, runtime = diagnosed(reasoning_tokens=20, shows_reasoning=False)
     assert report["prefill"]["tps"] is None
     assert report["wait"]["seconds"] is None
     assert report["wait"]["verdict"] == "unknown"
-    assert decode_is_right(report)
+    assert_decode(report, runtime)
     assert report["slow_phase"] == "unknown"
 
 
@@ -119,8 +130,8 @@ def test_connections_that_die_after_each_answer(diagnosed):
     report, run, runtime = diagnosed(hangs_up=True)
     assert runtime.connections >= len(run.records) > 5
     assert all(record.error is None for record in run.records)
-    assert prefill_is_right(report)
-    assert decode_is_right(report)
+    assert_prefill(report, runtime)
+    assert_decode(report, runtime)
 
 
 def test_reuse_is_seen(diagnosed):
