@@ -30,6 +30,8 @@ MARGIN = "  "
 MOST_CURES = 3
 MOST_WONT_HELP = 3
 MOST_NOT_SEEN = 2
+SOURCE_WIDTH = 63
+"""Columns beside the word Source; a longer source takes two lines."""
 CURVE_CELLS = 14
 CURVE_START = 17
 FAR_BEYOND = 4.0
@@ -66,7 +68,7 @@ def render_text(report: Report, *, width: int = 80, colour: bool, ascii_only: bo
         [*_request(report), *_curves(report)],
         _findings(report),
         [*_cures(report), *_wont_help(report)],
-        [*_not_seen(report), _source(report)],
+        [*_not_seen(report), *_source(report)],
     ]
     out = StringIO()
     console = Console(
@@ -312,9 +314,17 @@ def _not_seen(report: Report) -> list[Text]:
     return lines
 
 
-def _source(report: Report) -> Text:
+def _source(report: Report) -> list[Text]:
     source = report.source
     server = " ".join(plain(word) for word in (source.runtime, source.runtime_version) if word)
     parts = [plain(source.model, longest=34), server, plain(source.where, longest=40)]
-    said = " · ".join(part for part in parts if part)
-    return _line((f"{'Source':<13}", "bold"), (said, "dim"))
+    lines = [part for part in parts if part]
+    if cell_len(" · ".join(lines)) <= SOURCE_WIDTH:
+        lines = [" · ".join(lines)]
+    else:
+        lines = [lines[0], " · ".join(lines[1:])]
+    heads = ("Source", "")
+    return [
+        _line((f"{head:<13}", "bold"), (said, "dim"))
+        for head, said in zip(heads, lines, strict=False)
+    ]
