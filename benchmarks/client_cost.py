@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=500)
     parser.add_argument("--clock", choices=("kernel", "user"), default="kernel")
+    parser.add_argument("--start", choices=("together", "spread"), default="together")
     parser.add_argument("--profile", help="write the profile of the whole run there")
     parser.add_argument("--part", choices=("write", "read"), help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)
@@ -60,7 +61,7 @@ def compare(args: argparse.Namespace) -> None:
     tokens = args.streams * (args.tokens - 1)
     cost_us = (whole["cpu_s"] - short["cpu_s"]) / tokens * 1e6
     print(
-        f"{args.streams} streams of {args.tokens} tokens, {args.clock} clock: {cost_us:.1f} us of "
+        f"{args.streams} streams of {args.tokens} tokens, {args.clock} clock, started {args.start}: {cost_us:.1f} us of "
         f"processor time per token, peak {whole['peak_bytes'] / 1e6:.1f} MB above start-up "
         f"({whole['coalesced']} of {whole['events']} events coalesced, {whole['failed']} failed, "
         f"{whole['wall_s']:.1f} s); host load {os.getloadavg()[0]:.2f}"
@@ -70,7 +71,7 @@ def compare(args: argparse.Namespace) -> None:
 def reader_of(args: argparse.Namespace, port: int, tokens: int) -> dict[str, float]:
     """What one reading process measured about itself."""
     words = ["--part", "read", "--port", str(port), "--streams", str(args.streams)]
-    words += ["--tokens", str(tokens), "--clock", args.clock]
+    words += ["--tokens", str(tokens), "--clock", args.clock, "--start", args.start]
     if args.profile and tokens > 1:
         words += ["--profile", args.profile]
     done = subprocess.run(
@@ -96,35 +97,29 @@ def read_streams(args: argparse.Namespace) -> dict[str, float]:
 
 async def measured(args: argparse.Namespace) -> dict[str, float]:
     """One load over the endpoint."""
-    import asyncio
-    from twospeed.records.request_record import Probe
-    from twospeed.sources.live.endpoint import Endpoint
+    from twospeed.records.request_record import Probe, RequestRecord  # noqa: PLC0415
+    from twospeed.sources.live.endpoint import Endpoint  # noqa: PLC0415
+    from twospeed.sources.live.load import Load, run_load  # noqa: PLC0415
 
-    events = coalesced = failed = 0
-    async with await Endpoint.open(f"http://127.0.0.1:{args.port}", seed=1) as endpoint:
-        held = rss_bytes()
-        before_s, wall_s = time.process_time(), time.monotonic()
-        recs = await asyncio.gather(*(endpoint.measure(Probe(step="curve", prompt_tokens=100, output_tokens=args.tokens), i+1) for i in range(args.streams)))
-        for record in recs:
-            events += len(record.arrivals); coalesced += sum(a.coalesced for a in record.arrivals); failed += record.error is not None
-            if record.error: print(record.error, file=sys.stderr)
+    records: list[RequestRecord] = []
+    probe = Probe(step="curve", prompt_tokens=100, output_tokens=args.tokens)
+    load = Load(
+        probe=probe, requests=args.streams, concurrency=args.streams, start=args.start
+    )
+    url = f"http://127.0.0.1:{args.port}"
+    async with await Endpoint.open(url, seed=1, stamped_by=args.clock) as endpoint:
+        held, wall_s, before_s = status_bytes("VmRSS"), time.monotonic(), time.process_time()
+        await run_load(endpoint, load, records.append)
         cpu_s = time.process_time() - before_s
+    arrivals = [arrival for record in records for arrival in record.arrivals]
     return {
         "cpu_s": cpu_s,
         "wall_s": time.monotonic() - wall_s,
-        "peak_bytes": peak_bytes() - held,
-        "events": events,
-        "coalesced": coalesced,
-        "failed": failed,
+        "peak_bytes": status_bytes("VmHWM") - held,
+        "events": len(arrivals),
+        "coalesced": sum(arrival.coalesced for arrival in arrivals),
+        "failed": sum(record.error is not None for record in records),
     }
-
-
-def rss_bytes() -> int:
-    return status_bytes("VmRSS")
-
-
-def peak_bytes() -> int:
-    return status_bytes("VmHWM")
 
 
 def status_bytes(name: str) -> int:

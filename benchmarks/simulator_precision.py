@@ -36,7 +36,9 @@ def main() -> None:
         if not delays_ms:
             sys.exit("no writes were noted")
         early = sum(delay < 0 for delay in delays_ms)
-        marks = [delays_ms[min(int(q * len(delays_ms)), len(delays_ms) - 1)] for q in (0.5, 0.99, 1)]
+        marks = [
+            delays_ms[min(int(q * len(delays_ms)), len(delays_ms) - 1)] for q in (0.5, 0.99, 1)
+        ]
         print(
             f"{args.streams} streams, starts {'spread' if spread else 'at once'}: "
             f"write - plan p50 {marks[0]:.3f} ms, p99 {marks[1]:.3f} ms, max {marks[2]:.3f} ms, "
@@ -78,9 +80,12 @@ def request(number: int, tokens: int) -> bytes:
     text = f"{number} " + " ".join(f"story{number}" for _ in range(60))
     body = {"messages": [{"role": "user", "content": text}], "max_tokens": tokens, "stream": True}
     data = json.dumps(body).encode()
-    return b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%b" % (
-        len(data),
-        data,
+    return (
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%b"
+        % (
+            len(data),
+            data,
+        )
     )
 
 
@@ -95,7 +100,7 @@ def read_streams(port: int, streams: int, tokens: int, *, spread_s: float) -> No
         while time.monotonic() < begin + spread_s * number / streams:
             pass
         sock.sendall(body)
-        sock.setblocking(False)
+        sock.setblocking(False)  # noqa: FBT003
         selector.register(sock, selectors.EVENT_READ)
     left = streams
     while left:

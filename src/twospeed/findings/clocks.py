@@ -21,6 +21,8 @@ TOLERANCE = 0.10
 """Ratios up to 10 % apart are jitter and rounding."""
 NOTABLE_EXCESS_S = 0.1
 """Tokenizing and templates may take this long outside the server's prefill clock."""
+CLOCK_STEP_S = 0.01
+"""Coarse clocks and rounding make a server's time longer than ours by no more than this."""
 FEWEST_PAIRS = 2
 """One request can be disturbed; two in the same direction are a pattern."""
 LATE_START_S = 0.05
@@ -47,6 +49,9 @@ def observe_clocks(run: Run) -> Disagreement | None:
     """The phase in which the clocks disagree by more than 10 %; None when they agree."""
     if run.ignore_timings:
         return None
+    ratio = _impossible_prefill_ratio(run)
+    if ratio is not None:
+        return Disagreement(phase="prefill", ratio=ratio)
     prompt = [r for r in run.records if (before_prefill_s(run, r) or 0.0) < LATE_START_S]
     pairs = [clock_disagreement([record], run.round_trip_s) for record in prompt]
     ratio = _prefill_ratio(pairs)
@@ -57,6 +62,22 @@ def observe_clocks(run: Run) -> Disagreement | None:
     if ratio is not None and _apart(ratio):
         return Disagreement(phase="decode", ratio=ratio)
     return None
+
+
+def _impossible_prefill_ratio(run: Run) -> float | None:
+    """Median TTFT / server prefill where prefill is said to end long after its first token came.
+
+    However short, that has no innocent cause: nothing between server and client saves time.
+    """
+    ratios = [
+        record.client.ttft_s / told_s
+        for record in run.records
+        if record.error is None and record.step != "warmup" and record.server is not None
+        if (told_s := record.server.prefill_s) and record.client.ttft_s is not None
+        if told_s - record.client.ttft_s > CLOCK_STEP_S
+    ]
+    ratio = median(ratios) if len(ratios) >= FEWEST_PAIRS else None
+    return ratio if ratio is not None and _apart(ratio) else None
 
 
 def _prefill_ratio(pairs: Iterable[ClockDisagreement]) -> float | None:

@@ -11,6 +11,8 @@ ENDED_BY_A_TOKEN = frozenset(
 )
 """Finish reasons after which the last sampled token was an end mark and had no text."""
 
+SHORTEST_S = 1e-9
+"""Less than the unit of every clock is no measurement, and its rate would have no bounds."""
 LATE_HEADERS_S = 0.1
 LATE_HEADERS_FRAC = 0.05
 
@@ -51,9 +53,10 @@ def prompt_parts(record: RequestRecord) -> tuple[int, int] | None:
 def server_prefill(record: RequestRecord) -> PrefillTime | None:
     """Prefill by the runtime's own clock."""
     parts = prompt_parts(record)
-    if record.server is None or not record.server.prefill_s or parts is None or parts[0] <= 0:
+    seconds = record.server.prefill_s if record.server else None
+    if seconds is None or seconds < SHORTEST_S or parts is None or parts[0] <= 0:
         return None
-    return PrefillTime(record.server.prefill_s, *parts)
+    return PrefillTime(seconds, *parts)
 
 
 def client_prefill(
@@ -77,15 +80,17 @@ def client_prefill(
     if _started_late(record, round_trip_s or 0.0, ignore_timings=ignore_timings):
         return None
     seconds = ttft_s - (round_trip_s or 0.0) - _held_back_s(record)
-    return PrefillTime(seconds, *parts) if seconds > 0 else None
+    return PrefillTime(seconds, *parts) if seconds >= SHORTEST_S else None
 
 
 def server_decode(record: RequestRecord) -> DecodeTime | None:
     """Decode by the runtime's own clock."""
     server = record.server
-    if server is None or not server.decode_s or not server.decode_steps:
+    if server is None or server.decode_s is None or not server.decode_steps:
         return None
-    return DecodeTime(server.decode_s, server.decode_steps)
+    return (
+        DecodeTime(server.decode_s, server.decode_steps) if server.decode_s >= SHORTEST_S else None
+    )
 
 
 def client_decode(record: RequestRecord) -> DecodeTime | None:
@@ -111,7 +116,7 @@ def client_decode(record: RequestRecord) -> DecodeTime | None:
     if mark and finish_s is not None and finish_s >= end_s:
         steps, end_s = steps + 1, finish_s
     seconds = end_s - arrivals[0].at_s
-    return DecodeTime(seconds, steps) if seconds > 0 else None
+    return DecodeTime(seconds, steps) if seconds >= SHORTEST_S else None
 
 
 def _told_decode(record: RequestRecord) -> DecodeTime | None:
@@ -120,7 +125,7 @@ def _told_decode(record: RequestRecord) -> DecodeTime | None:
     if first is None or last is None or last <= first:
         return None
     seconds = record.arrivals[-1].at_s - record.arrivals[0].at_s
-    return DecodeTime(seconds, last - first) if seconds > 0 else None
+    return DecodeTime(seconds, last - first) if seconds >= SHORTEST_S else None
 
 
 def _told_in_first_read(record: RequestRecord) -> int | None:

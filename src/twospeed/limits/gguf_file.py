@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import io
 import math
+import os
+import stat
 import struct
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -87,10 +89,19 @@ def read_gguf(path: Path) -> GgufFile:
             it again or name another file.
     """
     try:
-        with path.open("rb", buffering=1 << 18) as file:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block, a device might act
+            raise InputError(f"Cannot read {path}: it is not a regular file.")
+        with open(path, "rb", buffering=1 << 18, opener=_without_waiting) as file:
             return _Reader(file, path).whole()
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except ValueError as error:  # the path may come from a server: a zero byte, half a character
+        raise InputError(f"Cannot read {str(path)!r}: no file can have that name.") from error
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open without waiting for a writer, should a pipe have taken the place of the file."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class _Row(NamedTuple):

@@ -5,9 +5,9 @@ Client and server numbers never share a field. Unknown is None, never 0.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Origin = Literal["server", "client", "fit", "header", "catalogue", "assumed"]
 """Where a number comes from.
@@ -21,14 +21,20 @@ TextKind = Literal["answer", "reasoning", "tool"]
 Step = Literal["warmup", "curve", "reuse", "user"]
 
 
+Seconds = Annotated[float, Meta(ge=0, le=1e10)]
+"""A duration or a moment after the clock started; a file with any other is refused."""
+Tokens = Annotated[int, Meta(ge=0, le=2**40)]
+"""Of one request or context: far above what any model takes."""
+
+
 class Probe(Struct, frozen=True, kw_only=True):
     """One request that an experiment wants measured."""
 
     step: Step
     """Its part: "warmup" stays out of the fits, "reuse" repeats an earlier prompt."""
-    prompt_tokens: int
+    prompt_tokens: Tokens
     """Wanted prompt length; the server's own count is what enters the record."""
-    output_tokens: int
+    output_tokens: Tokens
     """Wanted answer length (upper bound)."""
     repeats: int | None = None
     """Number of the earlier request whose prompt is sent again; None for a new, unique prompt."""
@@ -37,26 +43,26 @@ class Probe(Struct, frozen=True, kw_only=True):
 class TextArrival(Struct, frozen=True, kw_only=True, array_like=True):
     """One event that carried text, at the moment it arrived."""
 
-    at_s: float
+    at_s: Seconds
     """Seconds after the clock of the request started."""
     kind: TextKind
     chars: int
     coalesced: bool
     """True when an earlier text event came in the same read: the stamp is an upper bound."""
-    output_tokens: int | None = None
+    output_tokens: Tokens | None = None
     """Tokens generated up to this event, where the event itself tells."""
 
 
 class TokenCounts(Struct, frozen=True, kw_only=True):
     """How many tokens the request had, as told by the server."""
 
-    prompt_tokens: int | None = None
+    prompt_tokens: Tokens | None = None
     """Whole prompt, cached part included."""
-    cached_prompt_tokens: int | None = None
+    cached_prompt_tokens: Tokens | None = None
     """Part of the prompt taken from the prompt cache; None where the runtime does not say."""
-    output_tokens: int | None = None
+    output_tokens: Tokens | None = None
     """Generated tokens, reasoning included."""
-    reasoning_tokens: int | None = None
+    reasoning_tokens: Tokens | None = None
     """Part of the output that was hidden reasoning."""
 
 
@@ -65,19 +71,19 @@ class ClientTimes(Struct, frozen=True, kw_only=True):
 
     clock: Literal["user", "kernel"] = "user"
     """"kernel": receive stamps of the network stack; "user": read after the socket call."""
-    connect_s: float | None = None
+    connect_s: Seconds | None = None
     """Opening the connection, before the clock started; None on a reused one."""
-    headers_s: float | None = None
-    ttft_s: float | None = None
+    headers_s: Seconds | None = None
+    ttft_s: Seconds | None = None
     """First non-empty answer, reasoning or tool text."""
     ttft_is_upper_bound: bool = False
     """True when the first read with text held several text events."""
-    first_answer_s: float | None = None
+    first_answer_s: Seconds | None = None
     """First non-empty answer or tool text, reasoning excluded."""
-    last_text_s: float | None = None
-    finish_s: float | None = None
+    last_text_s: Seconds | None = None
+    finish_s: Seconds | None = None
     """Arrival of the event that said why generation ended."""
-    end_s: float | None = None
+    end_s: Seconds | None = None
     """End of the response."""
 
 
@@ -86,15 +92,15 @@ class ServerTimes(Struct, frozen=True, kw_only=True):
 
     told_by: str
     """Name of the object that told it, for example "timings" or "eval_duration"."""
-    load_s: float | None = None
-    queue_s: float | None = None
-    prefill_s: float | None = None
-    prefill_tokens: int | None = None
+    load_s: Seconds | None = None
+    queue_s: Seconds | None = None
+    prefill_s: Seconds | None = None
+    prefill_tokens: Tokens | None = None
     """Tokens that prefill_s covers: the uncached part of the prompt."""
-    decode_s: float | None = None
-    decode_steps: int | None = None
+    decode_s: Seconds | None = None
+    decode_steps: Tokens | None = None
     """Tokens that decode_s covers: output - 1 where the first token is counted into prefill."""
-    total_s: float | None = None
+    total_s: Seconds | None = None
 
 
 class RequestError(Struct, frozen=True, kw_only=True):

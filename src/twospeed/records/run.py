@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from twospeed.records.request_record import Origin, RequestRecord
+from twospeed.records.request_record import Origin, RequestRecord, Seconds, Tokens
 
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
 SourceKind = Literal["live", "log", "recording", "engine", "simulated"]
 WorkloadFrom = Literal["flag", "default", "recording", "log"]
 
@@ -35,42 +37,42 @@ class Source(Struct, frozen=True, kw_only=True):
 class Workload(Struct, frozen=True, kw_only=True):
     """The request shape whose seconds are reported."""
 
-    prompt_tokens: int
-    output_tokens: int
-    cached_prompt_tokens: int = 0
+    prompt_tokens: Tokens
+    output_tokens: Tokens
+    cached_prompt_tokens: Tokens = 0
     origin: WorkloadFrom = "default"
 
 
 class Goals(Struct, frozen=True, kw_only=True):
     """From where on a number counts as slow."""
 
-    wait_s: float = 2.0
-    stream_tps: float = 20.0
+    wait_s: Positive = 2.0
+    stream_tps: Positive = 20.0
 
 
 class RuntimeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the runtime says about itself; None where it does not show it."""
 
-    n_ctx: int | None = None
+    n_ctx: Tokens | None = None
     """Context of one slot in tokens."""
-    n_ctx_train: int | None = None
-    slots: int | None = None
-    layers_total: int | None = None
-    layers_offloaded: int | None = None
+    n_ctx_train: Tokens | None = None
+    slots: Count | None = None
+    layers_total: Count | None = None
+    layers_offloaded: Count | None = None
     flash_attn: bool | None = None
     kv_type_k: str | None = None
     kv_type_v: str | None = None
-    n_batch: int | None = None
-    n_ubatch: int | None = None
-    threads: int | None = None
-    size_bytes: int | None = None
+    n_batch: Count | None = None
+    n_ubatch: Count | None = None
+    threads: Count | None = None
+    size_bytes: Count | None = None
     """Model in memory, or its file size where only that is told."""
-    size_vram_bytes: int | None = None
-    parameters: int | None = None
+    size_vram_bytes: Count | None = None
+    parameters: Count | None = None
     quantization: str | None = None
     model_path: str | None = None
     prefix_cache_enabled: bool | None = None
-    kv_block_tokens: int | None = None
+    kv_block_tokens: Tokens | None = None
     """Granularity of prefix reuse in tokens."""
     reports_cached_tokens: bool | None = None
     """False when the runtime never tells cached tokens (or tells a constant 0)."""
@@ -79,31 +81,31 @@ class RuntimeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class MachineProbe(Struct, frozen=True, kw_only=True):
     """What short local measurements found; None where one was not possible."""
 
-    memory_bandwidth_bytes_per_s: float | None = None
-    matmul_flops_per_s: float | None = None
-    threads: int | None = None
+    memory_bandwidth_bytes_per_s: Positive | None = None
+    matmul_flops_per_s: Positive | None = None
+    threads: Count | None = None
     """Thread count at which the bandwidth was best."""
-    cpu_s: float | None = None
+    cpu_s: Seconds | None = None
     """Processor time of the probe process."""
-    graphics_devices: int | None = None
+    graphics_devices: Count | None = None
     """Devices of this machine that could compute; None where that cannot be told."""
 
 
 class ModelHeader(Struct, frozen=True, kw_only=True):
     """What the model file says; the basis of bytes and operations per token."""
 
-    file_bytes: int
+    file_bytes: Count
     architecture: str | None = None
-    parameters: int | None = None
-    layers: int | None = None
-    read_bytes_per_token: int | None = None
+    parameters: Count | None = None
+    layers: Count | None = None
+    read_bytes_per_token: Count | None = None
     """Tensor bytes that a decode step reads: active experts, an embedding table only when tied."""
-    active_parameters: int | None = None
+    active_parameters: Count | None = None
     """Matrix weights that a prompt token passes through; output matrix and embedding left out."""
-    kv_bytes_per_token_f16: int | None = None
-    attention_width: int | None = None
+    kv_bytes_per_token_f16: Count | None = None
+    attention_width: Count | None = None
     """Query heads times head size."""
-    sliding_window: int | None = None
+    sliding_window: Count | None = None
     quantization: str | None = None
 
 
@@ -114,8 +116,10 @@ class Conditions(Struct, frozen=True, kw_only=True):
     """Share of this machine's processors used by other programs during the run (0 … 1)."""
     steal: float | None = None
     """Share of processor time taken by the hypervisor (0 … 1)."""
-    other_requests: int | None = None
-    own_cpu_s: float | None = None
+    cpu_pressure: float | None = None
+    """Share of the time in which some process waited for a processor (Linux PSI, 0 … 1)."""
+    other_requests: Count | None = None
+    own_cpu_s: Seconds | None = None
     trusted: bool = True
     warnings: tuple[str, ...] = ()
 
@@ -137,9 +141,9 @@ class Run(Struct, frozen=True, kw_only=True):
     twospeed_version: str
     facts: RuntimeFacts = RuntimeFacts()
     records: tuple[RequestRecord, ...] = ()
-    round_trip_s: float | None = None
+    round_trip_s: Seconds | None = None
     """Fastest round trip of a trivial request."""
-    loading_s: float | None = None
+    loading_s: Seconds | None = None
     """Seconds that the server spent loading its model while we waited; None when it was ready."""
     probe: MachineProbe | None = None
     header: ModelHeader | None = None

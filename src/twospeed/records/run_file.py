@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from twospeed.records.errors import InputError
-from twospeed.records.request_record import RequestRecord
+from twospeed.records.request_record import RequestRecord, Seconds
 from twospeed.records.run import (
     Blind,
     Conditions,
@@ -53,8 +53,8 @@ _TYPE_OF: dict[type[Struct], str] = {
     Blind: "unknown",
 }
 _VALUE_OF: dict[str, Any] = {name: kind for kind, name in _TYPE_OF.items()} | {
-    "round_trip": float | None,
-    "loading": float | None,
+    "round_trip": Seconds | None,
+    "loading": Seconds | None,
     "end": Any,
 }
 _FIELD_OF = {name: name for name in ("facts", "probe", "header", "conditions")} | {
@@ -312,16 +312,17 @@ def _encoded(line: object) -> bytes:
     try:
         return msgspec.json.encode(line)
     except UnicodeEncodeError:  # a file name that is not UTF-8 came with the operating system
-        return msgspec.json.encode(_without_surrogates(msgspec.to_builtins(line)))
+        return msgspec.json.encode(without_surrogates(msgspec.to_builtins(line)))
 
 
-def _without_surrogates(value: object) -> object:
+def without_surrogates(value: object) -> object:
+    """Built-in values in which no text holds half a character, so that JSON can carry them."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):
-        return {key: _without_surrogates(item) for key, item in value.items()}
+        return {key: without_surrogates(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_surrogates(item) for item in value]
+        return [without_surrogates(item) for item in value]
     return value
 
 

@@ -19,6 +19,7 @@ from twospeed.fits.interval import Interval
 from twospeed.limits.ceilings import Limits
 from twospeed.records.request_record import Origin
 from twospeed.records.run import Blind, SourceKind, WorkloadFrom
+from twospeed.records.run_file import without_surrogates
 
 SCHEMA: Literal["twospeed.report/1"] = "twospeed.report/1"
 

@@ -12,6 +12,11 @@ from typing import Any
 
 LARGEST_WHOLE = 2**53
 """The last whole number that every JSON reader keeps exactly; nothing counted here is larger."""
+MOST_TOKENS = 10**9
+"""Of one request or context: a thousand times what any model takes."""
+SHORTEST_S = 1e-9
+LONGEST_S = 1e9
+"""Thirty years: beyond both, a number is an accident and no duration."""
 
 
 def at(value: object, *path: str) -> object:
@@ -31,6 +36,17 @@ def whole(value: object, *path: str) -> int | None:
     if isinstance(found, bool) or not isinstance(found, int):
         return None
     return found if 0 <= found <= LARGEST_WHOLE else None
+
+
+def counted_tokens(value: object, *path: str) -> int | None:
+    """A count of tokens that one request can have."""
+    found = whole(value, *path)
+    return found if found is not None and found <= MOST_TOKENS else None
+
+
+def context_tokens(value: object, *path: str) -> int | None:
+    """A context size: 0 stands for "not set" in every runtime here."""
+    return counted_tokens(value, *path) or None
 
 
 def number(value: object, *path: str) -> float | None:
@@ -71,4 +87,5 @@ def duration_s(value: object, key: str, *, per_second: float = 1.0) -> float | N
         key: its name there.
         per_second: how many of its units make a second (1e3 for ms, 1e9 for ns).
     """
-    return (number(value, key) or 0) / per_second or None
+    seconds = (number(value, key) or 0) / per_second
+    return seconds if SHORTEST_S <= seconds <= LONGEST_S else None

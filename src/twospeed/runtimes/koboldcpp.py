@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from twospeed.records.run import RuntimeFacts
-from twospeed.runtimes.fields import text, whole
+from twospeed.runtimes.fields import context_tokens, text, whole
 from twospeed.runtimes.runtime import (
     Answer,
     Answers,
@@ -61,7 +61,7 @@ class KoboldCpp(Runtime):
     def facts(self, answers: Answers, model: str | None) -> RuntimeFacts:  # noqa: ARG002
         """The context with which it was started."""
         return RuntimeFacts(
-            n_ctx=whole(good_json(answers, "/api/extra/true_max_context_length"), "value"),
+            n_ctx=context_tokens(good_json(answers, "/api/extra/true_max_context_length"), "value"),
             reports_cached_tokens=False,
         )
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from twospeed.records.request_record import ServerTimes, TokenCounts
 from twospeed.records.run import RuntimeFacts
-from twospeed.runtimes.fields import at, objects, text, whole
+from twospeed.runtimes.fields import at, context_tokens, objects, text, whole
 from twospeed.runtimes.llama_timings import completed_by, llama_times
 from twospeed.runtimes.runtime import (
     Answer,
@@ -90,8 +90,8 @@ class LlamaServer(Runtime):
         props = good_json(answers, "/props")
         meta = at(model_entry(answers, model), "meta")
         return RuntimeFacts(
-            n_ctx=whole(props, "default_generation_settings", "n_ctx"),
-            n_ctx_train=whole(meta, "n_ctx_train"),
+            n_ctx=context_tokens(props, "default_generation_settings", "n_ctx"),
+            n_ctx_train=context_tokens(meta, "n_ctx_train"),
             slots=whole(props, "total_slots"),
             size_bytes=whole(meta, "size"),
             parameters=whole(meta, "n_params"),

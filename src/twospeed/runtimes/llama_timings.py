@@ -17,7 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from twospeed.records.request_record import ServerTimes, TokenCounts
-from twospeed.runtimes.fields import duration_s, whole
+from twospeed.runtimes.fields import counted_tokens, duration_s
 from twospeed.runtimes.phases import after_first, phase_times
 from twospeed.runtimes.usage import part_of
 
@@ -27,9 +27,9 @@ def llama_times(timings: Mapping[str, Any] | None) -> ServerTimes | None:
     return phase_times(
         "timings",
         prefill_s=duration_s(timings, "prompt_ms", per_second=1e3),
-        prefill_tokens=whole(timings, "prompt_n"),
+        prefill_tokens=counted_tokens(timings, "prompt_n"),
         decode_s=duration_s(timings, "predicted_ms", per_second=1e3),
-        decode_steps=after_first(whole(timings, "predicted_n")),
+        decode_steps=after_first(counted_tokens(timings, "predicted_n")),
     )
 
 
@@ -37,17 +37,19 @@ def completed_by(counts: TokenCounts, timings: Mapping[str, Any] | None) -> Toke
     """`counts` with the gaps that `timings` can fill (a stream without usage still has them).
 
     The whole prompt is `cache_n + prompt_n`; builds without `cache_n` tell only the part that
-    was processed, which is no prompt length.
+    was processed, which is no prompt length. Where usage contradicts the sum, the sum is taken:
+    `prompt_ms` belongs to it.
     """
-    cached, processed = whole(timings, "cache_n"), whole(timings, "prompt_n")
+    cached, processed = counted_tokens(timings, "cache_n"), counted_tokens(timings, "prompt_n")
     prompt, output = counts.prompt_tokens, counts.output_tokens
-    if prompt is None and cached is not None and processed is not None:
-        prompt = cached + processed
-    if counts.cached_prompt_tokens is not None:
+    told = cached + processed if cached is not None and processed is not None else None
+    if told and told != prompt:
+        prompt = told
+    elif counts.cached_prompt_tokens is not None:
         cached = counts.cached_prompt_tokens
     return replace(
         counts,
         prompt_tokens=prompt,
         cached_prompt_tokens=part_of(cached, prompt),
-        output_tokens=whole(timings, "predicted_n") if output is None else output,
+        output_tokens=counted_tokens(timings, "predicted_n") if output is None else output,
     )

@@ -21,7 +21,16 @@ from typing import Any, ClassVar
 
 from twospeed.records.request_record import ServerTimes, TokenCounts
 from twospeed.records.run import RuntimeFacts
-from twospeed.runtimes.fields import at, duration_s, flag, objects, text, whole
+from twospeed.runtimes.fields import (
+    at,
+    context_tokens,
+    counted_tokens,
+    duration_s,
+    flag,
+    objects,
+    text,
+    whole,
+)
 from twospeed.runtimes.phases import phase_times
 from twospeed.runtimes.runtime import (
     Answers,
@@ -75,8 +84,8 @@ class LmStudio(Runtime):
         entry, instance = _found(answers, model)
         config = at(instance, "config")
         return RuntimeFacts(
-            n_ctx=whole(config, "context_length"),
-            n_ctx_train=whole(entry, "max_context_length"),
+            n_ctx=context_tokens(config, "context_length"),
+            n_ctx_train=context_tokens(entry, "max_context_length"),
             flash_attn=flag(config, "flash_attention"),
             n_batch=whole(config, "eval_batch_size"),
             size_bytes=whole(entry, "size_bytes"),
@@ -102,11 +111,11 @@ class LmStudio(Runtime):
         stats = {**(reading.usage or {}), **(reading.timings or {})}
         if "total_output_tokens" not in stats:
             return super().counts(reading)
-        output = whole(stats, "total_output_tokens")
+        output = counted_tokens(stats, "total_output_tokens")
         return TokenCounts(
-            prompt_tokens=whole(stats, "input_tokens"),
+            prompt_tokens=counted_tokens(stats, "input_tokens"),
             output_tokens=output,
-            reasoning_tokens=part_of(whole(stats, "reasoning_output_tokens"), output),
+            reasoning_tokens=part_of(counted_tokens(stats, "reasoning_output_tokens"), output),
         )
 
     def server_times(self, reading: StreamReading, counts: TokenCounts) -> ServerTimes | None:  # noqa: ARG002
@@ -145,8 +154,8 @@ class LmStudioBefore04(Runtime):
         """By the entry of the model."""
         entry = next((one for one in _old(answers) if one.get("id") == model), None)
         return RuntimeFacts(
-            n_ctx=whole(entry, "loaded_context_length"),
-            n_ctx_train=whole(entry, "max_context_length"),
+            n_ctx=context_tokens(entry, "loaded_context_length"),
+            n_ctx_train=context_tokens(entry, "max_context_length"),
             quantization=text(entry, "quantization"),
             reports_cached_tokens=False,
         )

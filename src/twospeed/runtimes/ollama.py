@@ -21,7 +21,15 @@ from typing import Any, ClassVar
 
 from twospeed.records.request_record import ServerTimes, TokenCounts
 from twospeed.records.run import RuntimeFacts
-from twospeed.runtimes.fields import at, duration_s, objects, text, whole
+from twospeed.runtimes.fields import (
+    at,
+    context_tokens,
+    counted_tokens,
+    duration_s,
+    objects,
+    text,
+    whole,
+)
 from twospeed.runtimes.phases import after_first, phase_times, uncached
 from twospeed.runtimes.runtime import (
     Answers,
@@ -103,8 +111,8 @@ class Ollama(Runtime):
         info = at(card, "model_info")
         kind = text(info, "general.architecture") or ""
         return RuntimeFacts(
-            n_ctx=whole(loaded, "context_length"),
-            n_ctx_train=whole(info, f"{kind}.context_length"),
+            n_ctx=context_tokens(loaded, "context_length"),
+            n_ctx_train=context_tokens(info, f"{kind}.context_length"),
             layers_total=whole(info, f"{kind}.block_count"),
             size_bytes=whole(loaded, "size"),
             size_vram_bytes=whole(loaded, "size_vram"),
@@ -134,11 +142,11 @@ class Ollama(Runtime):
         final = _final(reading)
         if "prompt_eval_count" not in final and "eval_count" not in final:
             return super().counts(reading)
-        prompt = whole(final, "prompt_eval_count")
+        prompt = counted_tokens(final, "prompt_eval_count")
         return TokenCounts(
             prompt_tokens=prompt,
-            cached_prompt_tokens=part_of(whole(final, "prompt_eval_cached_count"), prompt),
-            output_tokens=whole(final, "eval_count"),
+            cached_prompt_tokens=part_of(counted_tokens(final, "prompt_eval_cached_count"), prompt),
+            output_tokens=counted_tokens(final, "eval_count"),
         )
 
     def server_times(self, reading: StreamReading, counts: TokenCounts) -> ServerTimes | None:

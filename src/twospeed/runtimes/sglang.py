@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from twospeed.records.run import RuntimeFacts
 from twospeed.runtimes import prometheus
-from twospeed.runtimes.fields import at, flag, text, whole
+from twospeed.runtimes.fields import at, context_tokens, flag, text, whole
 from twospeed.runtimes.runtime import (
     Answer,
     Answers,
@@ -76,7 +76,8 @@ class Sglang(Runtime):
         kv_type = text(arguments, "kv_cache_dtype")
         radix_off = flag(arguments, "disable_radix_cache")
         return RuntimeFacts(
-            n_ctx=whole(entry, "max_model_len") or whole(arguments, "context_length"),
+            n_ctx=context_tokens(entry, "max_model_len")
+            or context_tokens(arguments, "context_length"),
             slots=whole(arguments, "max_running_requests"),
             # "auto" is the type of the weights, which is not shown.
             kv_type_k=None if kv_type == "auto" else kv_type,

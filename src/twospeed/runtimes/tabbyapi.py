@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from twospeed.records.request_record import ServerTimes, TokenCounts
 from twospeed.records.run import RuntimeFacts
-from twospeed.runtimes.fields import at, duration_s, text, whole
+from twospeed.runtimes.fields import at, context_tokens, duration_s, text, whole
 from twospeed.runtimes.llama_timings import completed_by, llama_times
 from twospeed.runtimes.phases import after_first, phase_times, uncached
 from twospeed.runtimes.runtime import (
@@ -69,7 +69,7 @@ class TabbyApi(Runtime):
         card = at(good_json(answers, "/v1/model"), "parameters")
         cache = text(card, "cache_mode")
         return RuntimeFacts(
-            n_ctx=whole(card, "max_seq_len"),
+            n_ctx=context_tokens(card, "max_seq_len"),
             n_batch=whole(card, "chunk_size"),
             kv_type_k=cache.lower() if cache else None,
             kv_type_v=cache.lower() if cache else None,

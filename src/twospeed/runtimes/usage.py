@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twospeed.records.request_record import TokenCounts
-from twospeed.runtimes.fields import whole
+from twospeed.runtimes.fields import counted_tokens
 
 
 def token_counts(usage: Mapping[str, Any] | None, *, zero_cached_is_known: bool) -> TokenCounts:
@@ -58,16 +58,16 @@ def _by_meaning(usage: Mapping[str, Any]) -> _Counts:
 
 def _openai(usage: Mapping[str, Any], prompt: str, output: str) -> _Counts:
     return (
-        whole(usage, prompt),
-        whole(usage, f"{prompt}_details", "cached_tokens"),
-        whole(usage, output),
-        whole(usage, f"{output}_details", "reasoning_tokens"),
+        counted_tokens(usage, prompt),
+        counted_tokens(usage, f"{prompt}_details", "cached_tokens"),
+        counted_tokens(usage, output),
+        counted_tokens(usage, f"{output}_details", "reasoning_tokens"),
     )
 
 
 def _anthropic(usage: Mapping[str, Any]) -> _Counts:
-    fresh = whole(usage, "input_tokens")
-    read = whole(usage, "cache_read_input_tokens")
-    created = whole(usage, "cache_creation_input_tokens")
+    fresh = counted_tokens(usage, "input_tokens")
+    read = counted_tokens(usage, "cache_read_input_tokens")
+    created = counted_tokens(usage, "cache_creation_input_tokens")
     prompt = None if fresh is None else fresh + (read or 0) + (created or 0)
-    return prompt, read, whole(usage, "output_tokens"), None
+    return prompt, read, counted_tokens(usage, "output_tokens"), None

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from twospeed.records.request_record import ServerTimes, TokenCounts
 from twospeed.records.run import RuntimeFacts
 from twospeed.runtimes import prometheus
-from twospeed.runtimes.fields import duration_s, number, text, whole
+from twospeed.runtimes.fields import context_tokens, duration_s, number, text, whole
 from twospeed.runtimes.phases import after_first, phase_times, uncached
 from twospeed.runtimes.runtime import (
     Answer,
@@ -87,7 +87,7 @@ class Vllm(Runtime):
         kv_type = cache.get("cache_dtype")
         block = cache.get("block_size", "")
         return RuntimeFacts(
-            n_ctx=whole(entry, "max_model_len"),
+            n_ctx=context_tokens(entry, "max_model_len"),
             # "auto" is the type of the weights, which is not shown.
             kv_type_k=None if kv_type == "auto" else kv_type,
             kv_type_v=None if kv_type == "auto" else kv_type,
@@ -110,10 +110,9 @@ class Vllm(Runtime):
     def server_times(self, reading: StreamReading, counts: TokenCounts) -> ServerTimes | None:
         """By the `metrics` of the usage chunk."""
         metrics = reading.timings
-        queue_ms = number(metrics, "queue_time_ms")
         return phase_times(
             "metrics",
-            queue_s=None if queue_ms is None else queue_ms / 1e3,
+            queue_s=_queue_s(metrics),
             prefill_s=duration_s(metrics, "time_to_first_token_ms", per_second=1e3),
             prefill_tokens=uncached(counts),
             decode_s=duration_s(metrics, "generation_time_ms", per_second=1e3),
@@ -138,3 +137,9 @@ class Vllm(Runtime):
         return prometheus.requests_in_progress(
             answer.body, "vllm:num_requests_running", "vllm:num_requests_waiting"
         )
+
+
+def _queue_s(metrics: Mapping[str, Any] | None) -> float | None:
+    """Seconds before prefill; here 0 means that the request did not wait."""
+    waited_s = duration_s(metrics, "queue_time_ms", per_second=1e3)
+    return 0.0 if waited_s is None and number(metrics, "queue_time_ms") == 0 else waited_s

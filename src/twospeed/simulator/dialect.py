@@ -145,6 +145,7 @@ class Dialect(ABC):
         closes_after_stream: it closes the connection after each stream without announcing it.
         ascii_only: its JSON escapes every other character.
         block_tokens: its prompt cache reuses whole blocks of so many tokens.
+        reuses: it has a prompt cache unless told otherwise.
         forms: which of its paths generate text, and the form in which each answers.
         limit_names: fields that limit an answer, strongest first.
     """
@@ -155,6 +156,7 @@ class Dialect(ABC):
     closes_after_stream: ClassVar[bool] = False
     ascii_only: ClassVar[bool] = False
     block_tokens: ClassVar[int] = 1
+    reuses: ClassVar[bool] = True
     model: ClassVar[str] = "simulated-8b"
     forms: ClassVar[Mapping[str, str]] = {
         "/v1/chat/completions": "chat",
@@ -274,7 +276,7 @@ def http_date(now_s: int) -> str:
     """A moment as headers write it (RFC 9110, 5.6.7)."""
     day = datetime.fromtimestamp(now_s, UTC)
     names = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-    months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+    months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
     return (
         f"{names[day.weekday()]}, {day.day:02} {months[day.month - 1]} {day.year} "
         f"{day:%H:%M:%S} GMT"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -85,11 +84,11 @@ class BadFieldError(Exception):
         self.value = value
 
 
-def as_json(value: Any) -> bytes:
+def as_json(value: object) -> bytes:
     """JSON without spaces, characters beyond ASCII as they are."""
     return msgspec.json.encode(value)
 
 
-def json_reply(value: Any, status: int = 200, content_type: str = "application/json") -> Reply:
+def json_reply(value: object, status: int = 200, content_type: str = "application/json") -> Reply:
     """A reply whose body is JSON."""
     return Reply(status=status, body=as_json(value), content_type=content_type)

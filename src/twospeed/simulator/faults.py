@@ -63,15 +63,18 @@ class Fault:
         return cls(name, int(count))
 
 
-def faults_of(faults: Iterable[Fault], request: int) -> frozenset[str]:
+def faults_of(faults: Iterable[Fault], request: int | None) -> frozenset[str]:
     """Names of the faults that a request meets.
 
     Args:
         faults: all of them.
-        request: its number among requests for text, from 1.
+        request: its number among requests for text, from 1; None for any other request, which
+            only meets faults that are not counted.
     """
     return frozenset(
-        fault.name for fault in faults if fault.requests is None or request <= fault.requests
+        fault.name
+        for fault in faults
+        if fault.requests is None or (request is not None and request <= fault.requests)
     )
 
 
@@ -80,7 +83,7 @@ def faulty(writes: Iterator[Write], job: Job, voice: Voice, stall_s: float) -> I
     if job.asked.stream:
         writes = _broken_in_the_middle(writes, job, voice, stall_s)
         if "pings" in job.faults:
-            writes = _with_pings(writes, voice)
+            writes = _with_pings(writes, job, voice)
         if "split-utf8" in job.faults:
             writes = _split(writes)
         if "buffered" in job.faults:
@@ -114,11 +117,11 @@ def _broken_in_the_middle(
             return
 
 
-def _with_pings(writes: Iterator[Write], voice: Voice) -> Iterator[Write]:
-    """A ping whenever nothing has come for a while."""
-    last_ns: int | None = None
+def _with_pings(writes: Iterator[Write], job: Job, voice: Voice) -> Iterator[Write]:
+    """A ping whenever nothing has come for a while, from the moment that there is a slot."""
+    last_ns = job.slot_ns
     for write in writes:
-        while last_ns is not None and last_ns + PING_NS < write.at_ns:
+        while last_ns + PING_NS < write.at_ns:
             last_ns += PING_NS
             yield Write(last_ns, "ping", voice.ping())
         last_ns = write.at_ns

@@ -33,7 +33,7 @@ class Asked:
     """The request as it came, for what only its dialect knows."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Job:
     """A request on its way through the machine; stamps are planned, in monotonic nanoseconds."""
 
@@ -58,6 +58,27 @@ class Job:
     """Output tokens that were written so far."""
     drafted_tokens: int = 0
     accepted_tokens: int = 0
+
+    # The stage's own stamp, and that of the stage before it for as long as it was not reached.
+    @property
+    def slot_ns(self) -> int:
+        """When it had a slot."""
+        return self.arrival_ns if self.queue_end_ns is None else self.queue_end_ns
+
+    @property
+    def started_ns(self) -> int:
+        """When prefill began."""
+        return self.slot_ns if self.prefill_start_ns is None else self.prefill_start_ns
+
+    @property
+    def first_token_ns(self) -> int:
+        """When prefill ended with the first token."""
+        return self.started_ns if self.prefill_end_ns is None else self.prefill_end_ns
+
+    @property
+    def latest_token_ns(self) -> int:
+        """When the last token so far was made."""
+        return self.first_token_ns if self.last_token_ns is None else self.last_token_ns
 
     @property
     def prompt_tokens(self) -> int:

@@ -20,7 +20,7 @@ class LlamaVoice(OpenAiVoice):
         """32 characters, chat or not."""
         return "chatcmpl-" + identifier(self.job.number, 32)
 
-    def chunk(self, choices: list[Any], **more: Any) -> dict[str, Any]:
+    def chunk(self, choices: list[Any], **more: object) -> dict[str, Any]:
         """Key order of the real server, which differs between chat and text."""
         job, model = self.job, self.facts.model
         start = {"choices": choices, "created": job.made_s}
@@ -56,8 +56,7 @@ class LlamaVoice(OpenAiVoice):
         """One chunk per batch, when progress is wanted."""
         if not self.shows_progress:
             return []
-        started_ns = self.job.prefill_start_ns or at_ns
-        return self._progress_event(processed_tokens, at_ns - started_ns)
+        return self._progress_event(processed_tokens, at_ns - self.job.started_ns)
 
     @property
     def shows_progress(self) -> bool:
@@ -121,8 +120,7 @@ class LlamaVoice(OpenAiVoice):
 
     def empty(self, processed_tokens: int, at_ns: int) -> list[bytes]:
         """A progress chunk."""
-        started_ns = self.job.prefill_start_ns or at_ns
-        return self._progress_event(processed_tokens, at_ns - started_ns)
+        return self._progress_event(processed_tokens, at_ns - self.job.started_ns)
 
     def failure(self, message: str) -> list[bytes]:
         """An error object, and no end mark."""
@@ -221,13 +219,12 @@ class NativeVoice(LlamaVoice):
 
 def timings(job: Job, done_tokens: int, at_ns: int | None = None) -> dict[str, Any]:
     """The `timings` object: uncached prompt tokens, and decode from the first token on."""
-    first_ns = job.prefill_end_ns or 0
-    last_ns = (job.last_token_ns or first_ns) if at_ns is None else at_ns
+    last_ns = job.latest_token_ns if at_ns is None else at_ns
     steps = done_tokens - 1
     if done_tokens == 0:
         return dict.fromkeys(_TIMINGS, 0)
     # The real server never tells a time of 0 for a token that exists.
-    decode_ms = max(round((last_ns - first_ns) / 1e6, 3), 0.001)
+    decode_ms = max(round((last_ns - job.first_token_ns) / 1e6, 3), 0.001)
     prompt_ms = round(job.prefill_ns / 1e6, 3)
     found: dict[str, Any] = {
         "cache_n": job.cached_tokens,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -119,7 +119,7 @@ class NativeVoice(Voice):
 class CompatibleVoice(OpenAiVoice):
     """`/v1` routes."""
 
-    def chunk(self, choices: list[Any], **more: Any) -> dict[str, Any]:
+    def chunk(self, choices: list[Any], **more: object) -> dict[str, Any]:
         """Its model stands for the fingerprint; no usage but in its own chunk."""
         found = super().chunk(choices)
         found.pop("usage", None)
@@ -183,7 +183,7 @@ class OldVoice(CompatibleVoice):
         return as_json(answer)
 
 
-def _typed(kind: str, **more: Any) -> bytes:
+def _typed(kind: str, **more: object) -> bytes:
     return named_event(kind, {"type": kind, **more})
 
 
@@ -195,4 +195,4 @@ def _rate(job: Job) -> float:
 
 def _first_token_s(job: Job) -> float:
     """From arrival, so waiting is in it."""
-    return ((job.prefill_end_ns or job.arrival_ns) - job.arrival_ns) / 1e9
+    return (job.first_token_ns - job.arrival_ns) / 1e9

@@ -26,7 +26,7 @@ class NativeVoice(Voice):
 
     content_type: ClassVar[str] = "application/x-ndjson"
 
-    def line(self, at_ns: int, said: Mapping[str, str], **more: Any) -> dict[str, Any]:
+    def line(self, at_ns: int, said: Mapping[str, str], **more: object) -> dict[str, Any]:
         """One object of the stream; `said` holds `content` and `thinking`."""
         found: dict[str, Any] = {
             "model": self.facts.model,
@@ -80,7 +80,7 @@ class NativeVoice(Voice):
 
     def _final(self, said: Mapping[str, str]) -> dict[str, Any]:
         job = self.job
-        end_ns = job.last_token_ns or job.arrival_ns
+        end_ns = job.latest_token_ns
         final = self.line(end_ns, said, done=True, done_reason=job.finish_reason)
         if not self.counts:
             return final
@@ -103,7 +103,7 @@ class CompatibleVoice(OpenAiVoice):
         """Short numbers."""
         return ("chatcmpl-" if self.is_chat else "cmpl-") + identifier(self.job.number, 4)
 
-    def chunk(self, choices: list[Any], **more: Any) -> dict[str, Any]:
+    def chunk(self, choices: list[Any], **more: object) -> dict[str, Any]:
         """No usage unless it is the chunk for it."""
         found = super().chunk(choices)
         found.pop("usage", None)

@@ -10,22 +10,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
-from twospeed.simulator.dialect import BATCH_TOKENS, Piece, Voice
+from twospeed.simulator.dialect import BATCH_TOKENS, HeadAt, Piece, Voice
 from twospeed.simulator.exchange import Write
 from twospeed.simulator.job import Job
 from twospeed.simulator.machine import Machine
 
+LEAD_NS = 300_000
+"""The last progress of a prompt comes so long before the first token, as seen of llama-server."""
+
 Decoding = Callable[[int], int]
-"""Streams that decode at a moment."""
+"""Streams that decode at a moment, the asking one included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How text is cut into events."""
+class Conduct:
+    """What holds for every answer of a server."""
 
+    machine: Machine
     tokens_per_chunk: int = 1
     seed: int = 0
     """Of the jitter."""
+    head_at: HeadAt = "arrival"
+    decoding: Decoding = lambda _at_ns: 1
 
 
 def greeting(job: Job, voice: Voice, now_ns: int) -> Write:
@@ -34,37 +40,44 @@ def greeting(job: Job, voice: Voice, now_ns: int) -> Write:
     return Write(now_ns, "head", voice.role() if early else voice.greeting())
 
 
-def answer(job: Job, machine: Machine, voice: Voice, pace: Pace, decoding: Decoding) -> Iterator[Write]:
+def greets_at_once(job: Job, head_at: HeadAt) -> bool:
+    """Whether something is sent before there is a slot."""
+    early = head_at == "arrival" or "early-role" in job.faults
+    return early and job.asked.stream and "buffered" not in job.faults
+
+
+def answer(job: Job, voice: Voice, how: Conduct) -> Iterator[Write]:
     """Every write of an answer whose prefill is planned, in order of time.
 
     Args:
         job: has its slot and the stamps of its prefill.
-        machine: its speeds.
         voice: how it is told.
-        pace: how it is cut.
-        decoding: streams that share the batch.
+        how: what holds for every answer of the server.
     """
-    pieces = _pieces(job, machine, pace, decoding)
+    pieces = _pieces(job, how)
     if not job.asked.stream:
         for piece in pieces:
             _said(job, piece)
-        last_ns = job.last_token_ns or job.arrival_ns
-        yield Write(last_ns, "whole", [voice.whole()], tokens=job.output_tokens, end=True)
+        yield Write(
+            job.latest_token_ns, "whole", [voice.whole()], tokens=job.output_tokens, end=True
+        )
         return
-    yield from _opening(job, machine, voice)
+    if "buffered" in job.faults or how.head_at == "slot":
+        held = voice.greeting() if "buffered" in job.faults else []
+        yield Write(job.slot_ns, "head", held)
+    yield from _opening(job, voice, how.machine)
     for piece in pieces:
         kind = "reasoning" if piece.reasoning else "text"
         yield Write(piece.at_ns, kind, voice.text(piece), tokens=len(piece.tokens))
         _said(job, piece)
-    yield Write(job.last_token_ns or job.arrival_ns, "finish", voice.finish(), end=True)
+    yield Write(job.latest_token_ns, "finish", voice.finish(), end=True)
 
 
-def _opening(job: Job, machine: Machine, voice: Voice) -> Iterator[Write]:
+def _opening(job: Job, voice: Voice, machine: Machine) -> Iterator[Write]:
     """What is told before the first token."""
-    queue_end_ns = job.queue_end_ns or job.arrival_ns
-    start_ns = job.prefill_start_ns or queue_end_ns
+    start_ns = job.started_ns
     if job.load_ns:
-        yield from _told(queue_end_ns, "progress", voice.load_started())
+        yield from _told(job.slot_ns, "progress", voice.load_started())
         yield from _told(start_ns, "progress", voice.load_ended())
     yield from _told(start_ns, "progress", voice.prefill_started())
     if "role-only-first" in job.faults:
@@ -75,7 +88,8 @@ def _opening(job: Job, machine: Machine, voice: Voice) -> Iterator[Write]:
         at_ns = start_ns + round(1e9 * machine.prefill_s(fresh, job.cached_tokens))
         done = job.cached_tokens + fresh
         told = voice.empty(done, at_ns) if shown else voice.progress(done, at_ns)
-        yield from _told(at_ns, "progress", told)
+        ahead_ns = LEAD_NS if fresh == job.fresh_tokens and at_ns - start_ns > 2 * LEAD_NS else 0
+        yield from _told(at_ns - ahead_ns, "progress", told)
 
 
 def _told(at_ns: int, kind: str, chunks: list[bytes]) -> Iterator[Write]:
@@ -89,12 +103,12 @@ def _said(job: Job, piece: Piece) -> None:
     job.last_token_ns = piece.at_ns
 
 
-def _pieces(job: Job, machine: Machine, pace: Pace, decoding: Decoding) -> Iterator[Piece]:
+def _pieces(job: Job, how: Conduct) -> Iterator[Piece]:
     """The text in events: the first token alone and at once, then as the pace has it."""
     said = job.reasoning + job.answer
     told = 0
-    for made, at_ns in _steps(job, machine, pace, decoding):
-        if told and made - told < pace.tokens_per_chunk and made < len(said):
+    for made, at_ns in _steps(job, how):
+        if told and made - told < how.tokens_per_chunk and made < len(said):
             continue
         for start, end in _around(told, made, len(job.reasoning)):
             yield Piece(
@@ -114,17 +128,15 @@ def _around(start: int, end: int, border: int) -> list[tuple[int, int]]:
     return [(start, border), (border, end)] if start < border < end else [(start, end)]
 
 
-def _steps(
-    job: Job, machine: Machine, pace: Pace, decoding: Decoding
-) -> Iterator[tuple[int, int]]:
+def _steps(job: Job, how: Conduct) -> Iterator[tuple[int, int]]:
     """Tokens made so far and the moment, after prefill and after each decode step."""
-    first_ns = job.prefill_end_ns or job.arrival_ns
+    machine, first_ns = how.machine, job.first_token_ns
     made, spent_s, at_ns = 1, 0.0, first_ns
-    draws = Random(f"{pace.seed}/{job.number}") if machine.jitter_frac else None  # noqa: S311
+    draws = Random(f"{how.seed}/{job.number}") if machine.jitter_frac else None  # noqa: S311
     bursts = machine.bursts()
     yield made, at_ns
     while made < job.output_tokens:
-        step_s = machine.token_s(job.prompt_tokens + made - 1, max(decoding(at_ns), 1))
+        step_s = machine.token_s(job.prompt_tokens + made - 1, max(how.decoding(at_ns), 1))
         step_s *= machine.tokens_per_step
         if draws is not None:
             step_s *= 1 + machine.jitter_frac * draws.uniform(-1, 1)

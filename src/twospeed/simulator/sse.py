@@ -8,7 +8,8 @@ from typing import Any
 from twospeed.simulator.exchange import as_json
 
 DONE = b"data: [DONE]\n\n"
-_HERE = "text comes here"
+PLACE = "text comes here"
+"""Stands for the text in the value given to `TextEvent.of`."""
 
 
 def event(value: Mapping[str, Any]) -> bytes:
@@ -35,15 +36,11 @@ class TextEvent:
         self._after = after
 
     @classmethod
-    def of(cls, value: Mapping[str, Any], start: bytes = b"data: ", end: bytes = b"\n\n") -> TextEvent:
+    def of(cls, value: Mapping[str, Any], start: bytes = b"data: ") -> TextEvent:
         """The event whose JSON is `value`, with PLACE where the text belongs."""
-        before, _, after = as_json(value).partition(as_json(_HERE))
-        return cls(start + before, after + end)
+        before, _, after = as_json(value).partition(as_json(PLACE))
+        return cls(start + before, after + b"\n\n")
 
     def filled(self, text: str) -> bytes:
         """The event with a text."""
         return self._before + as_json(text) + self._after
-
-
-PLACE = _HERE
-"""Stands for the text in the value given to `TextEvent.of`."""

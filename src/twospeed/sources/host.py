@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,9 @@ from twospeed.records.run import Conditions
 MOST_FOREIGN_LOAD = 0.20
 """Above this share of the processors, other programs visibly slow both phases."""
 MOST_STEAL = 0.10
+MOST_PRESSURE = 0.25
+"""Where no model runs: above this share of time, something had to wait for a processor."""
+PRESSURE = Path("/proc/pressure/cpu")
 
 # Listeners that only pass connections on: the server's own process is somewhere else.
 FORWARDERS = (
@@ -58,6 +63,10 @@ class CpuSample:
     """This process."""
     ours_s: float | None
     """This process, its children, and the server with its children; None when that is unknown."""
+    at_s: float = 0.0
+    """Monotonic moment of the sample."""
+    waited_s: float | None = None
+    """Time in which some task waited for a processor; None where the system does not tell."""
 
 
 class HostWatch:
@@ -76,6 +85,7 @@ class HostWatch:
                 of others, and the load stays unknown.
         """
         self._server_pid = server_pid
+        self._server_is_local = server_is_local
         self._blind = server_is_local and server_pid is None
         self._start: CpuSample | None = None
 
@@ -87,7 +97,12 @@ class HostWatch:
         """Say what the conditions were since `start`; can be called again for a longer span."""
         if self._start is None:
             return Conditions()
-        return conditions_between(self._start, self._sample(), load_average=_load_average())
+        return conditions_between(
+            self._start,
+            self._sample(),
+            load_average=_load_average(),
+            server_is_local=self._server_is_local,
+        )
 
     def _sample(self) -> CpuSample:
         times = psutil.cpu_times()
@@ -100,11 +115,17 @@ class HostWatch:
             steal_s=getattr(times, "steal", 0.0),
             own_s=own.user + own.system,
             ours_s=None if self._blind else _tree_cpu_s([psutil.Process().pid, self._server_pid]),
+            at_s=time.monotonic(),
+            waited_s=cpu_waited_s(),
         )
 
 
 def conditions_between(
-    before: CpuSample, after: CpuSample, *, load_average: float | None = None
+    before: CpuSample,
+    after: CpuSample,
+    *,
+    load_average: float | None = None,
+    server_is_local: bool = True,
 ) -> Conditions:
     """Conditions of the span between two samples.
 
@@ -112,6 +133,8 @@ def conditions_between(
         before: sample at its start.
         after: sample at its end.
         load_average: of the last minute, for the warning.
+        server_is_local: the model runs here too. Its own threads may then wait for each other, so
+            that pressure tells nothing about other programs.
 
     Returns:
         Shares as None where the span is too short, or the server's process is not known.
@@ -125,10 +148,16 @@ def conditions_between(
     if before.ours_s is not None and after.ours_s is not None:
         busy_s = total_s - (after.idle_s - before.idle_s) - (after.steal_s - before.steal_s)
         foreign = min(1.0, max(0.0, (busy_s - (after.ours_s - before.ours_s)) / total_s))
-    warnings = (*_load_warning(foreign, load_average), *_steal_warning(steal))
+    pressure = _pressure_between(before, after)
+    warnings = (
+        *_load_warning(foreign, load_average),
+        *_steal_warning(steal),
+        *_pressure_warning(None if server_is_local else pressure),
+    )
     return Conditions(
         host_load=foreign,
         steal=steal,
+        cpu_pressure=pressure,
         own_cpu_s=own_s,
         trusted=not warnings,
         warnings=warnings,
@@ -156,6 +185,43 @@ def _steal_warning(steal: float) -> list[str]:
             " phases may look slower than they are. Measure again at a quieter time."
         )
     ]
+
+
+def _pressure_warning(pressure: float | None) -> list[str]:
+    if pressure is None or pressure <= MOST_PRESSURE:
+        return []
+    return [
+        (
+            f"Programs of this machine waited for a processor during {pressure:.0%} of the run:"
+            " arrivals may be read late. Stop some of them and measure again."
+        )
+    ]
+
+
+def _pressure_between(before: CpuSample, after: CpuSample) -> float | None:
+    span_s = after.at_s - before.at_s
+    if before.waited_s is None or after.waited_s is None or span_s <= 0:
+        return None
+    return min(1.0, max(0.0, (after.waited_s - before.waited_s) / span_s))
+
+
+def cpu_waited_s(pressure: Path = PRESSURE) -> float | None:
+    """Time since start-up in which some task waited for a processor, in seconds.
+
+    Args:
+        pressure: Linux's file of pressure stall information.
+
+    Returns:
+        None where the system does not tell.
+
+    Source: Documentation/accounting/psi.rst of Linux.
+    """
+    try:
+        text = pressure.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^some .*total=(\d+)", text, re.MULTILINE)
+    return None if found is None else int(found[1]) / 1e6
 
 
 def listener_pid(port: int) -> int | None:

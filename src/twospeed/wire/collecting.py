@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from twospeed.records.request_record import TextKind
 from twospeed.wire.error_object import stream_error
@@ -15,8 +16,7 @@ _CLOCK_OBJECTS = ("timings", "metrics", "stats")
 _REASONING_TYPES = ("thinking", "reasoning", "reasoning_text", "summary_text")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True, gc=False):
     """One event, or a whole body, decoded and stamped."""
 
     at_ns: int
@@ -72,6 +72,38 @@ def take_texts(
             )
             reading.text.append(event)
     return any(texts)
+
+
+def take_plain(
+    reading: StreamReading,
+    at_ns: int,
+    read: int,
+    *,
+    kind: TextKind,
+    text: str,
+    model: str | None,
+    usage: dict[str, Any] | None = None,
+) -> None:
+    """Add the one text of an event that holds nothing else but a model and running counts.
+
+    Args:
+        reading: what is being filled.
+        at_ns: stamp of the event.
+        read: index of its socket read.
+        kind: of the text.
+        text: not empty.
+        model: its name, None when the event gives none.
+        usage: raw object, None when the event has none.
+    """
+    output_tokens = None
+    if usage:
+        take_usage(reading, usage)
+        output_tokens = get_int(usage, "completion_tokens")
+    if reading.model is None and model:
+        reading.model = model
+    reading.text.append(
+        TextEvent(at_ns=at_ns, read=read, kind=kind, text=text, output_tokens=output_tokens)
+    )
 
 
 def take_finish(reading: StreamReading, message: Message, reason: str) -> bool:

@@ -7,7 +7,7 @@ the stamp of the read that completed it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from twospeed.records.errors import ProtocolBroken
 from twospeed.wire.http_response import ResponseReader
@@ -35,27 +35,42 @@ def decoded_segments(
 
     Source: RFC 9110 section 8.4.1.
     """
-    return list(iter_decoded(reader, max_bytes=max_bytes))
+    return list(ContentDecoder(reader.headers, max_bytes=max_bytes).feed(reader.segments))
 
 
-def iter_decoded(
-    reader: ResponseReader, *, max_bytes: int = MAX_DECODED_BYTES
-) -> Iterator[Segment]:
-    """Same as decoded_segments, piece by piece, so that what came before damage is kept.
+class ContentDecoder:
+    """Undoes the content codings of one response, piece by piece as the body arrives.
 
     Args:
-        reader: a response, complete or not.
+        headers: of the response, by lower-case name.
         max_bytes: from where on a decoded body is refused.
 
     Raises:
-        ProtocolBroken: see decoded_segments.
+        ProtocolBroken: the body is coded in a way that is not understood.
     """
-    segments: Iterable[Segment] = reader.segments
-    names = reader.headers.get("content-encoding", "").lower().split(",")
-    for name in reversed([name.strip() for name in names]):
-        if name not in ("", "identity"):
-            segments = _inflated(segments, _Inflater(name, max_bytes))
-    yield from segments
+
+    def __init__(
+        self, headers: Mapping[str, str], *, max_bytes: int = MAX_DECODED_BYTES
+    ) -> None:
+        names = headers.get("content-encoding", "").lower().split(",")
+        self._inflaters = [
+            _Inflater(name, max_bytes)
+            for name in reversed([name.strip() for name in names])
+            if name not in ("", "identity")
+        ]
+
+    def feed(self, segments: Iterable[Segment]) -> Iterable[Segment]:
+        """What the next segments of the body decode to; what came before damage is yielded.
+
+        Args:
+            segments: body bytes as they came.
+
+        Raises:
+            ProtocolBroken: see decoded_segments.
+        """
+        for inflater in self._inflaters:
+            segments = _inflated(segments, inflater)
+        return segments
 
 
 def _inflated(segments: Iterable[Segment], inflater: _Inflater) -> Iterator[Segment]:

@@ -37,7 +37,7 @@ class ResponseReader:
         complete: the whole response was seen.
         premature: the input ended before the response did.
         broken: why the bytes are not HTTP; None while they are.
-        segments: body bytes with their stamps.
+        segments: body bytes with their stamps, as far as nobody has taken them.
         bytes_seen: all bytes fed, headers and framing included.
 
     Args:
@@ -60,7 +60,7 @@ class ResponseReader:
         self.segments: list[Segment] = []
         self.bytes_seen = 0
         self._max_body_bytes = max_body_bytes
-        self._parser = HttpResponseParser(self)
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._at_ns = 0
         self._reads = 0
         self._ended_by_close = False
@@ -81,11 +81,12 @@ class ResponseReader:
         """
         if not data or self.premature:
             return
+        parser = self._parser
         if self.broken is not None:
             raise ProtocolBroken(self.broken, http_status=self.status)
         first = self.bytes_seen == 0
         self.bytes_seen += len(data)
-        if self.complete:
+        if parser is None:
             # Bytes that nobody asked for: what follows on this connection cannot be trusted.
             self.keep_alive = False
             return
@@ -95,9 +96,21 @@ class ResponseReader:
         if first:
             self._check_start(data)
         headed = self.headers_ns is not None
-        self._parse(data)
+        self._parse(parser, data)
         self._reads += 1
-        self._check_bounds(len(data), headed=headed)
+        if headed:
+            # Framing and trailers count too: they come from the same untrusted source.
+            self._body_bytes += len(data)
+        elif self.headers_ns is None:
+            self._head_bytes += len(data)
+        self._check_bounds()
+        if self.complete:
+            self._parser = None  # it holds on to this reader: without the cycle, both go at once
+
+    def taken_segments(self) -> list[Segment]:
+        """Body bytes since the last call; they are the caller's now and gone from here."""
+        taken, self.segments = self.segments, []
+        return taken
 
     def end_of_input(self, at_ns: int) -> None:
         """Take the end of the connection: it completes a close-delimited body, or cuts another.
@@ -108,6 +121,7 @@ class ResponseReader:
         if self.complete or self.premature or self.broken is not None:
             return
         self.keep_alive = False
+        self._parser = None
         self.end_ns = at_ns
         if self.headers_ns is not None and self._ended_by_close:
             self.complete = True
@@ -122,9 +136,9 @@ class ResponseReader:
         if not b"HTTP/".startswith(head[:5]):
             self._fail(f"Not an HTTP response: it starts with {head[:40]!r}.")
 
-    def _parse(self, data: bytes) -> None:
+    def _parse(self, parser: HttpResponseParser, data: bytes) -> None:
         try:
-            self._parser.feed_data(data)
+            parser.feed_data(data)
         except HttpParserUpgrade:
             self._fail("The server switched to another protocol (status 101).")
         except HttpParserError as error:
@@ -134,13 +148,8 @@ class ResponseReader:
                 self._fail(f"Malformed HTTP response after {self.bytes_seen} bytes: {reason}.")
             self.keep_alive = False
 
-    def _check_bounds(self, count: int, *, headed: bool) -> None:
-        if headed:
-            # Framing and trailers count too: they come from the same untrusted source.
-            self._body_bytes += count
-        elif self.headers_ns is None:
-            self._head_bytes += count
-        if max(self._head_bytes, self._header_bytes) > MAX_HEADER_BYTES:
+    def _check_bounds(self) -> None:
+        if self._head_bytes > MAX_HEADER_BYTES or self._header_bytes > MAX_HEADER_BYTES:
             self._fail(f"The response headers exceed {MAX_HEADER_BYTES // 1024} KiB.")
         if self._body_bytes > self._max_body_bytes:
             self._fail(f"The response body exceeds {self._max_body_bytes / 1024**2:g} MiB.")
@@ -149,6 +158,7 @@ class ResponseReader:
         self.broken = f"{what} {hint}".strip()
         self.complete = False
         self.keep_alive = False
+        self._parser = None
         raise ProtocolBroken(what, hint=hint, http_status=self.status)
 
     # Called by httptools while it parses. A server may send a second response unasked: once the
@@ -169,13 +179,16 @@ class ResponseReader:
 
     def on_headers_complete(self) -> None:
         """Take the end of the headers, which decides how the body ends."""
-        status = self._parser.get_status_code()
-        if self.complete or 100 <= status < 200:
+        parser = self._parser
+        if parser is None or self.complete:
+            return
+        status = parser.get_status_code()
+        if 100 <= status < 200:
             return
         self.status = status
         self.headers_ns = self._at_ns
-        self.http_version = self._parser.get_http_version()
-        self.keep_alive = self._parser.should_keep_alive()
+        self.http_version = parser.get_http_version()
+        self.keep_alive = parser.should_keep_alive()
         chunked = self.headers.get("transfer-encoding", "").lower().endswith("chunked")
         self._ended_by_close = not chunked and "content-length" not in self.headers
 

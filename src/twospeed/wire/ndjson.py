@@ -6,18 +6,26 @@ and U+2028 is text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import ClassVar
+
+from msgspec import Struct
 
 from twospeed.wire.reading import Segment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NdjsonLine:
+class NdjsonLine(Struct, frozen=True, kw_only=True, gc=False):
     """One line that was not blank."""
 
     at_ns: int
     read: int
-    data: str
+    raw: bytes
+    event: ClassVar[None] = None
+    comment: ClassVar[None] = None
+
+    @property
+    def data(self) -> str:
+        """The line as text."""
+        return self.raw.decode("utf-8", "replace")
 
 
 class NdjsonDecoder:
@@ -43,6 +51,19 @@ class NdjsonDecoder:
             self._partial = [piece]
         return lines
 
+    def lone_event(self, data: bytes) -> bytes | None:
+        """The line that a segment consists of; such a segment need not be fed.
+
+        Args:
+            data: the next body bytes.
+
+        Returns:
+            None for everything else, which must be fed.
+        """
+        if self._partial in ([], [b""]) and data.find(b"\n") == len(data) - 1 > 0:
+            return data[:-1]
+        return None
+
     def end(self) -> list[NdjsonLine]:
         """The line that the end of the body left without its line feed, if any."""
         lines: list[NdjsonLine] = []
@@ -52,7 +73,6 @@ class NdjsonDecoder:
         return lines
 
     def _emit(self, segment: Segment, lines: list[NdjsonLine]) -> None:
-        text = b"".join(self._partial).strip()
-        if text:
-            data = text.decode("utf-8", "replace")
-            lines.append(NdjsonLine(at_ns=segment.at_ns, read=segment.read, data=data))
+        raw = b"".join(self._partial).strip()
+        if raw:
+            lines.append(NdjsonLine(at_ns=segment.at_ns, read=segment.read, raw=raw))

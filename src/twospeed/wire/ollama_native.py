@@ -4,18 +4,70 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
+from twospeed.records.request_record import TextKind
 from twospeed.wire.collecting import (
     Message,
     Texts,
     take_error,
     take_finish,
     take_model,
+    take_plain,
     take_texts,
 )
 from twospeed.wire.json_values import as_text, get_dict, get_dicts, get_str
 from twospeed.wire.reading import StreamReading
 
 _TEXT_KEYS = ("message", "response", "thinking", "context")
+
+
+class _Said(Struct, frozen=True, gc=False):
+    """A message with nothing in it but answer text or reasoning."""
+
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: tuple[()] | None = None
+
+
+class _Line(Struct, frozen=True, gc=False):
+    """A line in mid-stream of a chat; whatever means more than text has no room here."""
+
+    message: _Said
+    model: str | None = None
+    object: str | None = None
+    type: str | None = None
+    done: bool = False
+    response: None = None
+    thinking: None = None
+    error: None = None
+
+
+_line_of = msgspec.json.Decoder(_Line).decode
+
+
+def read_plain(reading: StreamReading, raw: bytes, at_ns: int, read: int) -> bool:
+    """Enter a line that holds one piece of text and nothing else; decline all others.
+
+    Args:
+        reading: what is being filled.
+        raw: the line.
+        at_ns: its stamp.
+        read: index of its socket read.
+    """
+    try:
+        line = _line_of(raw)
+    except (ValueError, RecursionError):
+        return False
+    said = line.message
+    named = line.object == "error" or line.type == "error"
+    if named or line.done or bool(said.content) == bool(said.thinking):
+        return False
+    kind: TextKind = "reasoning" if said.thinking else "answer"
+    text = said.thinking or said.content or ""
+    take_plain(reading, at_ns, read, kind=kind, text=text, model=line.model)
+    return True
 
 
 def read_event(reading: StreamReading, message: Message) -> None:

@@ -8,12 +8,74 @@ from __future__ import annotations
 
 from typing import Any
 
-from twospeed.wire.collecting import Message, Texts, parted_text
+import msgspec
+from msgspec import Struct
+
+from twospeed.records.request_record import TextKind
+from twospeed.wire.collecting import Message, Texts, parted_text, take_plain
 from twospeed.wire.json_values import as_text, get_dict, get_dicts, get_str
 from twospeed.wire.openai_chunk import read_chunk
 from twospeed.wire.reading import StreamReading
 
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
+
+
+class _Delta(Struct, frozen=True, gc=False):
+    """A delta with nothing in it but answer text, or reasoning under one of its names."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    thinking: str | None = None
+    refusal: None = None
+    function_call: None = None
+    tool_calls: tuple[()] | None = None
+
+
+class _Choice(Struct, frozen=True, gc=False):
+    delta: _Delta
+    finish_reason: None = None
+
+
+class _Chunk(Struct, frozen=True, gc=False):
+    """A chunk in mid-stream; whatever means more than text has no room here."""
+
+    choices: tuple[_Choice]
+    model: str | None = None
+    usage: dict[str, Any] | None = None
+    object: str | None = None
+    type: str | None = None
+    error: None = None
+    timings: None = None
+    metrics: None = None
+    stats: None = None
+    prompt_progress: None = None
+
+
+_chunk_of = msgspec.json.Decoder(_Chunk).decode
+
+
+def read_plain(reading: StreamReading, raw: bytes, at_ns: int, read: int) -> bool:
+    """Enter a chunk that holds one piece of text and at most running counts; decline all others.
+
+    Args:
+        reading: what is being filled.
+        raw: JSON of the chunk.
+        at_ns: its stamp.
+        read: index of its socket read.
+    """
+    try:
+        chunk = _chunk_of(raw)
+    except (ValueError, RecursionError):
+        return False
+    delta = chunk.choices[0].delta
+    thought = delta.reasoning_content or delta.reasoning or delta.thinking
+    if chunk.object == "error" or chunk.type == "error" or bool(thought) == bool(delta.content):
+        return False
+    kind: TextKind = "reasoning" if thought else "answer"
+    text = thought or delta.content or ""
+    take_plain(reading, at_ns, read, kind=kind, text=text, model=chunk.model, usage=chunk.usage)
+    return True
 
 
 def read_event(reading: StreamReading, message: Message) -> None:

@@ -1,15 +1,20 @@
-"""What one response said, before any runtime's meaning is given to it."""
+"""What one response said, before any runtime's meaning is given to it.
+
+What there is one of for each token is a Struct that the garbage collector need not know: it is made
+in a tenth of the time of a frozen dataclass.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from twospeed.records.request_record import TextKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(Struct, frozen=True, kw_only=True, gc=False):
     """Body bytes that became available together, with the stamp of their socket read."""
 
     at_ns: int
@@ -18,8 +23,7 @@ class Segment:
     """Index of the socket read; two segments or events with the same index share a stamp."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextEvent:
+class TextEvent(Struct, frozen=True, kw_only=True, gc=False):
     """One event that carried non-empty text."""
 
     at_ns: int

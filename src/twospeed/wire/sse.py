@@ -10,7 +10,8 @@ Source: WHATWG HTML, section 9.2.6 "Interpreting an event stream".
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from twospeed.wire.reading import Segment
 
@@ -18,18 +19,22 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SseEvent:
+class SseEvent(Struct, frozen=True, kw_only=True, gc=False):
     """One event, or one comment (keep-alive ping), as it became complete."""
 
     at_ns: int
     read: int
     event: str | None = None
     """Name of the event, None when it has none."""
-    data: str | None = None
+    raw: bytes | None = None
     """Data lines joined by line feeds; None for a comment."""
     comment: str | None = None
     """Text after the colon; None for an event."""
+
+    @property
+    def data(self) -> str | None:
+        """The data as text; None for a comment."""
+        return None if self.raw is None else _text(self.raw)
 
 
 class SseDecoder:
@@ -42,6 +47,7 @@ class SseDecoder:
         self._name: str | None = None
         self._data: list[bytes] = []
         self._last: Segment | None = None
+        self._between_events = False
 
     def feed(self, segment: Segment) -> list[SseEvent]:
         """Events that this segment completes, oldest first.
@@ -62,7 +68,29 @@ class SseDecoder:
         for piece in others:
             self._take_line(b"".join(self._partial), segment, events)
             self._partial = [piece]
+        self._between_events = self._is_between_events()
         return events
+
+    def lone_event(self, data: bytes) -> bytes | None:
+        """Data of the event that a segment consists of, when one LF-ended data line is all.
+
+        Such a segment leaves the decoder as it is, and need not be fed.
+
+        Args:
+            data: the next body bytes.
+
+        Returns:
+            None for everything else, which must be fed.
+        """
+        if (
+            self._between_events
+            and data.startswith(b"data: ")
+            and data.find(b"\n") == len(data) - 2 > 6  # noqa: PLR2004  (an empty event is none)
+            and data.endswith(b"\n")
+            and b"\r" not in data
+        ):
+            return data[6:-2]
+        return None
 
     def end(self) -> list[SseEvent]:
         """The event that the end of the body left without its blank line, if any."""
@@ -76,6 +104,11 @@ class SseDecoder:
         self._dispatch(self._last, events)
         return events
 
+    def _is_between_events(self) -> bool:
+        """Whether nothing of what came so far belongs to what comes next."""
+        begun = self._partial != [b""] or self._name is not None or bool(self._data)
+        return not (begun or self._skip_line_feed or self._at_start)
+
     def _take_line(self, line: bytes, segment: Segment, events: list[SseEvent]) -> None:
         if self._at_start:
             line = line.removeprefix(_BYTE_ORDER_MARK)
@@ -87,7 +120,7 @@ class SseDecoder:
             events.append(SseEvent(at_ns=segment.at_ns, read=segment.read, comment=comment))
         elif line.startswith(b"{"):
             # Not in the standard: servers that fail mid-stream write a bare JSON line.
-            events.append(SseEvent(at_ns=segment.at_ns, read=segment.read, data=_text(line)))
+            events.append(SseEvent(at_ns=segment.at_ns, read=segment.read, raw=line))
         else:
             self._take_field(line)
 
@@ -107,9 +140,9 @@ class SseDecoder:
         name, lines = self._name, self._data
         self._name, self._data = None, []
         if any(lines):
-            text = _text(b"\n".join(lines))
+            raw = lines[0] if len(lines) == 1 else b"\n".join(lines)
             events.append(
-                SseEvent(at_ns=segment.at_ns, read=segment.read, event=name or None, data=text)
+                SseEvent(at_ns=segment.at_ns, read=segment.read, event=name or None, raw=raw)
             )
 
 

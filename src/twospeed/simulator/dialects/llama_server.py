@@ -7,7 +7,7 @@ except that `return_progress` repeats it in every progress chunk from the start 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -54,22 +54,19 @@ class LlamaServer(Dialect):
 
     def answer(self, request: Request, moment: Moment) -> Reply | None:
         """State and facts; `/tokenize` and `/apply-template`."""
-        path = request.path
+        path = {"/v1/health": "/health", "/v1/models": "/models"}.get(request.path, request.path)
         if request.method == "POST":
-            return self._posted(path, request)
-        if path in ("/health", "/v1/health"):
-            return json_reply({"status": "ok"}, content_type=JSON)
-        if path == "/props":
-            return json_reply(properties(self.facts), content_type=JSON)
-        if path in ("/v1/models", "/models"):
-            return json_reply(model_list(self.facts, moment.now_s), content_type=JSON)
-        if path == "/slots":
-            slots = moment.bench.cache.slots
-            return json_reply([self._slot(slot, moment) for slot in slots], content_type=JSON)
+            return self._posted(request.path, request)
         if path == "/metrics":
             page = metrics_page(moment.bench).encode()
             return Reply(body=page, content_type="text/plain; version=0.0.4")
-        return None
+        told: dict[str, Callable[[], object]] = {
+            "/health": lambda: {"status": "ok"},
+            "/props": lambda: properties(self.facts),
+            "/models": lambda: model_list(self.facts, moment.now_s),
+            "/slots": lambda: [self._slot(slot, moment) for slot in moment.bench.cache.slots],
+        }
+        return json_reply(told[path](), content_type=JSON) if path in told else None
 
     def refusal(self, status: int, message: str) -> Reply:
         """Message, type and code, in this order."""
@@ -152,7 +149,7 @@ class LlamaServer(Dialect):
     def _slot(self, slot: Slot, moment: Moment) -> dict[str, Any]:
         job = next((job for job in moment.bench.running if job.slot is slot), None)
         done = job.done_tokens if job else 0
-        processed = bool(job and (job.prefill_end_ns or 0) <= moment.now_ns)
+        processed = bool(job and job.first_token_ns <= moment.now_ns)
         return {
             "id": slot.number,
             "n_ctx": self.facts.n_ctx,

@@ -93,7 +93,11 @@ class LmStudio(Dialect):
 
     def voice(self, job: Job, *, counts: bool = True) -> Voice:
         """By the route that was asked."""
-        kinds = {"v1_chat": NativeVoice, "v0_chat": OldVoice, "v0_completion": OldVoice}
+        kinds: dict[str, type[NativeVoice | CompatibleVoice]] = {
+            "v1_chat": NativeVoice,
+            "v0_chat": OldVoice,
+            "v0_completion": OldVoice,
+        }
         return kinds.get(job.asked.form, CompatibleVoice)(self.facts, job, counts=counts)
 
     def prompt(self, form: str, body: Mapping[str, Any]) -> array[int]:

@@ -28,7 +28,7 @@ class MlxVoice(OpenAiVoice):
         """In the form of a UUID."""
         return ("chatcmpl-" if self.is_chat else "cmpl-") + uuid_like(self.job.number)
 
-    def object(self, kind: str, choices: list[Any], **more: Any) -> bytes:
+    def object(self, kind: str, choices: list[Any], **more: object) -> bytes:
         """An answer or a chunk of one."""
         start = {"id": self.id, "system_fingerprint": FINGERPRINT, "object": kind}
         middle = {"model": self.facts.model, "created": self.job.made_s}

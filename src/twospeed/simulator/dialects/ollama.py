@@ -59,13 +59,13 @@ class Ollama(Dialect):
             return json_reply(self._card(), content_type=JSON) if path == "/api/show" else None
         if path == "/":
             return Reply(body=b"Ollama is running", content_type="text/plain; charset=utf-8")
-        known = {
-            "/api/version": lambda: {"version": VERSION},
-            "/api/tags": lambda: {"models": [self._entry(moment)]},
-            "/api/ps": lambda: {"models": self._running(moment)},
-            "/v1/models": lambda: {"object": "list", "data": [self._listed(moment)]},
+        known: dict[str, dict[str, Any]] = {
+            "/api/version": {"version": VERSION},
+            "/api/tags": {"models": [self._entry(moment)]},
+            "/api/ps": {"models": self._running(moment)},
+            "/v1/models": {"object": "list", "data": [self._listed(moment)]},
         }
-        return json_reply(known[path](), content_type=JSON) if path in known else None
+        return json_reply(known[path], content_type=JSON) if path in known else None
 
     def refusal(self, status: int, message: str) -> Reply:
         """Nothing but a text."""
@@ -77,7 +77,9 @@ class Ollama(Dialect):
 
     def loading(self) -> Reply:
         """Its queue is full."""
-        return self.refusal(503, "server busy, please try again.  maximum pending requests exceeded")
+        return self.refusal(
+            503, "server busy, please try again.  maximum pending requests exceeded"
+        )
 
     def bad_json(self, detail: str) -> Reply:
         """The decoder's words."""

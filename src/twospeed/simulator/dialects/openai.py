@@ -33,7 +33,7 @@ class OpenAiVoice(Voice):
         """The id of the answer."""
         return ("chatcmpl-" if self.is_chat else "cmpl-") + identifier(self.job.number)
 
-    def chunk(self, choices: list[Any], **more: Any) -> dict[str, Any]:
+    def chunk(self, choices: list[Any], **more: object) -> dict[str, Any]:
         """A chunk of the stream."""
         kind = "chat.completion.chunk" if self.is_chat else "text_completion"
         found: dict[str, Any] = {
@@ -80,14 +80,13 @@ class OpenAiVoice(Voice):
 
     def whole(self) -> bytes:
         """The answer without a stream."""
-        message = {"role": "assistant", "content": "".join(self.job.answer), "refusal": None}
+        text = "".join(self.job.answer)
+        message = {"role": "assistant", "content": text, "refusal": None}
         if self.job.reasoning:
             message[self.reasoning_field] = "".join(self.job.reasoning)
-        choice = {"index": 0, "message": message, "logprobs": None}
-        if not self.is_chat:
-            choice = {"index": 0, "text": message["content"], "logprobs": None}
-        choice["finish_reason"] = self.job.finish_reason
-        answer = {
+        said: dict[str, Any] = {"message": message} if self.is_chat else {"text": text}
+        choice = {"index": 0, **said, "logprobs": None, "finish_reason": self.job.finish_reason}
+        answer: dict[str, Any] = {
             "id": self.id,
             "object": "chat.completion" if self.is_chat else "text_completion",
             "created": self.job.made_s,
@@ -170,7 +169,8 @@ class OpenAi(Dialect):
         """The public API's own sentence."""
         message = (
             f"This model's maximum context length is {self.facts.n_ctx} tokens. However, your "
-            f"messages resulted in {prompt_tokens} tokens. Please reduce the length of the messages."
+            f"messages resulted in {prompt_tokens} tokens. Please reduce the length of the "
+            "messages."
         )
         kind, code = "invalid_request_error", "context_length_exceeded"
         return json_reply(self.error(message, kind, "messages", code), 400)

@@ -30,7 +30,7 @@ class TransformersVoice(OpenAiVoice):
         """The request's id, as in its header."""
         return uuid_like(self.job.number)
 
-    def chunk(self, choices: list[Any], **more: Any) -> dict[str, Any]:
+    def chunk(self, choices: list[Any], **more: object) -> dict[str, Any]:
         """The choices come right after the id."""
         start = {"id": self.id, "choices": choices, "created": self.job.made_s}
         if not self.is_chat:
@@ -71,7 +71,10 @@ class TransformersVoice(OpenAiVoice):
         if self.is_chat:
             thought = {self.reasoning_field: "".join(job.reasoning)} if job.reasoning else {}
             said = {"message": {"content": text, "role": "assistant", **thought}}
-        start = {"id": self.id, "choices": [{"finish_reason": job.finish_reason, "index": 0, **said}]}
+        start = {
+            "id": self.id,
+            "choices": [{"finish_reason": job.finish_reason, "index": 0, **said}],
+        }
         middle = {"created": job.made_s, "model": self.facts.model}
         kind = {"object": "chat.completion" if self.is_chat else "text_completion"}
         return as_json(start | middle | kind | ({"usage": self.usage()} if self.counts else {}))
@@ -94,6 +97,7 @@ class Transformers(Dialect):
 
     name: ClassVar[str] = "transformers"
     model: ClassVar[str] = "simulated/8b"
+    reuses: ClassVar[bool] = False
 
     def head_lines(
         self, content_type: str, body_line: str, *, closing: bool, origin: str, now_s: int

@@ -38,7 +38,7 @@ class VllmVoice(OpenAiVoice):
         """16 hexadecimal digits."""
         return ("chatcmpl-" if self.is_chat else "cmpl-") + identifier(self.job.number, 16)
 
-    def chunk(self, choices: list[Any], **more: Any) -> dict[str, Any]:
+    def chunk(self, choices: list[Any], **more: object) -> dict[str, Any]:
         """No usage unless it is asked for each chunk."""
         kind = "chat.completion.chunk" if self.is_chat else "text_completion"
         start = {"id": self.id, "object": kind, "created": self.job.made_s}
@@ -58,10 +58,8 @@ class VllmVoice(OpenAiVoice):
         """Details only with the flag for them."""
         found = self.sums(self.job.output_tokens)
         if self.facts.report_cached:
-            found["prompt_tokens_details"] = {
-                "cached_tokens": self.job.cached_tokens,
-                "created_cache_tokens": self._created_tokens(),
-            }
+            created = {"created_cache_tokens": self._created_tokens()} if self.is_chat else {}
+            found["prompt_tokens_details"] = {"cached_tokens": self.job.cached_tokens, **created}
         return found
 
     def sums(self, done_tokens: int) -> dict[str, Any]:
@@ -283,7 +281,9 @@ class Vllm(Dialect):
     def _tokenized(self, request: Request) -> Reply:
         body = asking.json_object(request.body)
         ids: array[int] = (
-            asking.chat_tokens(body) if "messages" in body else encode(asking.string(body, "prompt"))
+            asking.chat_tokens(body)
+            if "messages" in body
+            else encode(asking.string(body, "prompt"))
         )
         counted = {"count": len(ids), "max_model_len": self.facts.n_ctx}
         return json_reply({**counted, "tokens": ids.tolist(), "token_strs": None})

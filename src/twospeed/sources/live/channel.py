@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import ssl
 from collections.abc import Mapping
@@ -106,9 +107,23 @@ class Channel:
     def __init__(self, access: Access) -> None:
         self.access = access
         self._connection: Connection | None = None
+        self._opened_s: float | None = None
+
+    async def open(self, limits: Limits) -> None:
+        """Open the connection now, so that the next request need not wait for it.
+
+        A failure is left to that request, which tries again.
+        """
+        if self._usable() is None:
+            with contextlib.suppress(EndpointError):
+                self._connection, self._opened_s = await self._opened(limits)
 
     async def exchange(
-        self, request: bytes, limits: Limits, on_text: OnText | None = None
+        self,
+        request: bytes,
+        limits: Limits,
+        on_text: OnText | None = None,
+        dialect: str | None = None,
     ) -> Exchange:
         """Send one request; failures come back in the exchange, with whatever arrived.
 
@@ -117,8 +132,8 @@ class Channel:
         """
         retries = 0
         while True:
-            opened_s: float | None = None
             connection = self._usable()
+            opened_s, self._opened_s = self._opened_s, None
             reused = connection is not None
             if connection is None:
                 try:
@@ -126,7 +141,7 @@ class Channel:
                 except EndpointError as error:
                     return Exchange(reader=ResponseReader(), retries=retries, failure=error)
             self._connection = connection
-            exchange = await connection.exchange(request, limits, on_text)
+            exchange = await connection.exchange(request, limits, on_text, dialect)
             if not (reused and retries == 0 and _died_unheard(exchange)):
                 return replace(exchange, connect_s=opened_s, retries=retries)
             retries += 1

@@ -17,6 +17,5 @@ class Clock(Protocol):
 class MonotonicClock:
     """The finest monotonic clock of this machine."""
 
-    def now_ns(self) -> int:
-        """Tell the present moment in nanoseconds (perf_counter_ns)."""
-        return time.perf_counter_ns()
+    now_ns = staticmethod(time.perf_counter_ns)
+    """Tells the present moment in nanoseconds; the bare function, as every read looks thrice."""

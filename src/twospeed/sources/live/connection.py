@@ -20,7 +20,12 @@ from twospeed.sources.live.receiver import Receiver, StampedBy
 from twospeed.sources.live.target import Target
 from twospeed.sources.live.time_limits import Limits, Watch
 from twospeed.sources.live.tls import Tls
+from twospeed.wire.dialects import reading_of
 from twospeed.wire.http_response import ResponseReader
+from twospeed.wire.response_reading import ResponseReading
+
+HELD_BYTES = 8 * 1024
+"""Of a body: with more, the reading advances and lets go of them; a tenth of a millisecond."""
 
 OnText = Callable[[float], None]
 """Told at every read after text began: seconds since the request. Must return at once."""
@@ -31,6 +36,8 @@ class Exchange:
     """One request and what came back, complete or not."""
 
     reader: ResponseReader
+    reading: ResponseReading | None = None
+    """What the response says, for the caller to finish; None when no dialect was given."""
     sent_ns: int | None = None
     """Moment before the send that handed over the last request byte; None when none did."""
     connect_s: float | None = None
@@ -88,7 +95,11 @@ class Connection:
         self.sock.close()
 
     async def exchange(
-        self, request: bytes, limits: Limits, on_text: OnText | None = None
+        self,
+        request: bytes,
+        limits: Limits,
+        on_text: OnText | None = None,
+        dialect: str | None = None,
     ) -> Exchange:
         """Send a request and read its response to the end.
 
@@ -98,8 +109,9 @@ class Connection:
             request: head and body as they go out.
             limits: stages to bound, see `Limits.for_request`.
             on_text: told of every read after text began.
+            dialect: in which a long response is read while it still arrives; None keeps its bytes.
         """
-        transfer = _Transfer(self, limits, on_text)
+        transfer = _Transfer(self, limits, on_text, dialect)
         failure: EndpointError | None = None
         reusable = False
         try:
@@ -113,6 +125,7 @@ class Connection:
                 self.close()
         return Exchange(
             reader=transfer.reader,
+            reading=transfer.reading,
             sent_ns=transfer.sent_ns,
             clock=transfer.stamped_by or "user",
             failure=failure,
@@ -122,22 +135,36 @@ class Connection:
 class _Transfer:
     """The state of one request under way."""
 
-    def __init__(self, connection: Connection, limits: Limits, on_text: OnText | None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        limits: Limits,
+        on_text: OnText | None,
+        dialect: str | None,
+    ) -> None:
         self.reader = ResponseReader()
+        self.reading = None if dialect is None else reading_of(dialect, self.reader)
         self.sent_ns: int | None = None
         self.sent = False
         self.ended = False
+        self.stamped_by: StampedBy | None = None
         self._connection = connection
+        self._receive = connection.receiver.receive
+        self._sock = connection.sock
+        self._tls = connection.tls
         self._limits = limits
         self._on_text = on_text
         self._loop = asyncio.get_running_loop()
-        self._started_s = self._loop.time()
+        self._now_s = self._loop.time
+        self._started_s = self._now_s()
         self._watch = Watch(limits, self._started_s)
+        self._heard = self._watch.heard
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._first_bytes = b""
         self._last_ns = 0
-        self.stamped_by: StampedBy | None = None
+        # Streams that began together do not all advance at the same moment.
+        self._advances_at = HELD_BYTES // 8 * (4 + self._sock.fileno() % 8)
 
     async def run(self, request: bytes) -> None:
         """Send, then wait for the end of the response.
@@ -189,52 +216,75 @@ class _Transfer:
             waiter.cancel()
 
     def _on_readable(self) -> None:
-        """One read: receive, stamp, feed."""
-        connection = self._connection
+        """One read: receive, stamp, feed, look for the end."""
         try:
-            data, at_ns, stamped_by = connection.receiver.receive(connection.sock)
+            data, at_ns, stamped_by = self._receive(self._sock)
             ended = not data
-            if data and connection.tls is not None:
-                data, ended = connection.tls.decrypted(data)
+            if self._tls is not None and data:
+                data, ended = self._tls.decrypted(data)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self._finish(failures.translated(error, connection.target))
+            self._finish(failures.translated(error, self._connection.target))
             return
-        if data and (stamped_by == "user" or self.stamped_by is None):
-            self.stamped_by = stamped_by  # one read of our own stamp makes it our own clock
-        self._last_ns = at_ns = max(at_ns, self._last_ns)
-        self._take(data, at_ns, ended=ended)
-
-    def _take(self, data: bytes, at_ns: int, *, ended: bool) -> None:
-        reader = self.reader
+        if at_ns < self._last_ns:
+            at_ns = self._last_ns
+        self._last_ns = at_ns
         if data:
-            self._first_bytes = self._first_bytes or data[:16]
-            try:
-                reader.feed(data, at_ns)
-            except ProtocolBroken as broken:
-                self._finish(
-                    failures.not_http(self._connection.target, self._first_bytes, broken.what)
-                )
-                return
-            self._note(at_ns)
+            if stamped_by != self.stamped_by:
+                self._change_clock(stamped_by)
+            self._take(data, at_ns)
         if ended:
             self.ended = True
-            reader.end_of_input(at_ns)
+            self.reader.end_of_input(at_ns)
+            self._finish_ended()
+
+    def _change_clock(self, stamped_by: StampedBy) -> None:
+        if self.stamped_by != "user":  # one read of our own stamp makes it our own clock
+            self.stamped_by = stamped_by
+
+    def _take(self, data: bytes, at_ns: int) -> None:
+        """Feed one read, and look whether it was the last."""
+        reader = self.reader
+        try:
+            reader.feed(data, at_ns)
+        except ProtocolBroken as broken:
+            target = self._connection.target
+            self._finish(failures.not_http(target, self._first_bytes or data, broken.what))
+            return
+        said = self._heard(reader, self._now_s())
+        if reader.complete:
+            self._finish(None)
+        elif reader.bytes_seen > self._advances_at:
+            self._go_on(reader)
+        if self._on_text is not None and said:
+            self._tell(self._on_text, at_ns)
+
+    def _tell(self, on_text: OnText, at_ns: int) -> None:
+        if self._watch.text_seen and self.sent_ns is not None:
+            on_text((at_ns - self.sent_ns) / 1e9)
+
+    def _go_on(self, reader: ResponseReader) -> None:
+        """Another few KiB are there: bound the response, and let its reading advance."""
+        self._advances_at = reader.bytes_seen + HELD_BYTES
+        if reader.bytes_seen > self._limits.response_bytes:
+            failure = failures.too_large(self._connection.target, self._limits.response_bytes)
+            self._finish(failure)
+        elif self.reading is not None:
+            # After all reads that wait now: their stamps come first.
+            self._loop.call_soon(self._advance, self.reading)
+
+    def _advance(self, reading: ResponseReading) -> None:
+        if not self._done.done():
+            reading.advance()
+            self._watch.look_from(len(self.reader.segments))
+
+    def _finish_ended(self) -> None:
+        reader, target = self.reader, self._connection.target
         if reader.complete and not reader.premature:
             self._finish(None)
-        elif ended:
-            self._finish(
-                failures.closed_early(self._connection.target, bytes_seen=reader.bytes_seen)
-            )
-        elif reader.bytes_seen > self._limits.response_bytes:
-            self._finish(failures.too_large(self._connection.target, self._limits.response_bytes))
-
-    def _note(self, at_ns: int) -> None:
-        """Keep the limits informed, and whoever watches."""
-        said = self._watch.heard(self.reader, self._loop.time())
-        if said and self._on_text and self._watch.text_seen and self.sent_ns is not None:
-            self._on_text((at_ns - self.sent_ns) / 1e9)
+        else:
+            self._finish(failures.closed_early(target, bytes_seen=reader.bytes_seen))
 
     def _look_at_the_time(self) -> None:
         """End the exchange when a stage is overdue, else look again when one may be."""

@@ -25,8 +25,11 @@ from twospeed.sources.live.identification import (
     chosen_model,
     identify,
 )
+from twospeed.sources.live.garbage import collection_held
 from twospeed.sources.live.measurement import now_utc, record_of
+from twospeed.sources.live.prepared import Prepared, prepared
 from twospeed.sources.live.prompts import Prompt, PromptWriter
+from twospeed.sources.live.receiver import StampedBy
 from twospeed.sources.live.sizing import PromptSizer
 from twospeed.sources.live.target import Target
 from twospeed.sources.live.time_limits import Limits
@@ -78,6 +81,7 @@ class Endpoint:
         self._prompts: dict[int, Prompt] = {}
         self._idle = [channel]
         self._under_way = 0
+        self._recording = asyncio.Lock()
         self._shows_activity = True
 
     @classmethod
@@ -94,6 +98,7 @@ class Endpoint:
         extra: Mapping[str, Any] | None = None,
         seed: int | None = None,
         clock: Clock | None = None,
+        stamped_by: StampedBy | None = None,
         context: ssl.SSLContext | None = None,
     ) -> Self:
         """Find out what answers at an address, and prepare to measure it.
@@ -109,6 +114,7 @@ class Endpoint:
             extra: request fields that the user sets.
             seed: makes the prompts repeatable; None for new ones each time.
             clock: source of every stamp; None for this machine's.
+            stamped_by: "user" to do without the kernel's stamps; None for the best there is.
             context: trust for https; None for this machine's own.
 
         Raises:
@@ -117,7 +123,9 @@ class Endpoint:
         """
         target = url if isinstance(url, Target) else Target.parse(url)
         runtime = None if runtime_id is None else _named_runtime(runtime_id)
-        access = Access.to(target, api_key=api_key, clock=clock, context=context)
+        access = Access.to(
+            target, api_key=api_key, clock=clock, context=context, stamped_by=stamped_by
+        )
         channel = Channel(access)
         try:
             identity = await identify(
@@ -168,7 +176,7 @@ class Endpoint:
 
     async def refresh_facts(self) -> RuntimeFacts:
         """Ask again what the runtime says about itself; some only tell once a model is loaded."""
-        channel = self._take_channel()
+        channel = self.take_channel()
         try:
             fresh = await ask_all(channel, self.runtime.fact_asks(self.model))
         except EndpointError:
@@ -202,25 +210,34 @@ class Endpoint:
         Raises:
             KeyError: `probe.repeats` names a request that was not measured here.
         """
-        channel = self._take_channel()
+        channel = self.take_channel()
         try:
             sent = await self._prompt_for(probe, prompt, channel)
             self._prompts[number] = sent
-            before = await self._other_requests(channel)
-            record = await self._measured(
-                channel, sent, probe, number, stream=stream, on_text=on_text
-            )
-            after = None if record.error else await self._other_requests(channel)
-            if after:
-                # A runtime may show our own request for an instant after its last byte.
-                await asyncio.sleep(SETTLE_S)
-                after = await self._other_requests(channel)
+            request = self._prepared(sent, probe, stream=stream)
+            record = await self.send_alone(request, number, channel, on_text=on_text)
         finally:
-            self._idle.append(channel)
+            self.give_back(channel)
         if probe.repeats is None and record.counts.prompt_tokens and not record.error:
             self._sizer.learn(sent, record.counts.prompt_tokens)
-        seen = [others for others in (before, after) if others is not None]
-        return msgspec.structs.replace(record, other_requests=max(seen, default=None))
+        return record
+
+    async def prepare(
+        self, probe: Probe, *, prompt: str | None = None, stream: bool = True
+    ) -> Prepared:
+        """Write and encode a request that is sent later, by `send` or `send_alone`.
+
+        Args:
+            probe: wanted lengths.
+            prompt: the user's own text instead of a written one.
+            stream: ask for a stream.
+        """
+        channel = self.take_channel()
+        try:
+            written = await self._prompt_for(probe, prompt, channel)
+        finally:
+            self.give_back(channel)
+        return self._prepared(written, probe, stream=stream)
 
     async def _prompt_for(self, probe: Probe, given: str | None, channel: Channel) -> Prompt:
         """An earlier prompt, the user's own, or a new one."""
@@ -234,17 +251,7 @@ class Endpoint:
 
         return await self._sizer.prompt_of(probe.prompt_tokens, ask)
 
-    async def _measured(
-        self,
-        channel: Channel,
-        prompt: Prompt,
-        probe: Probe,
-        number: int,
-        *,
-        stream: bool,
-        on_text: OnText | None,
-    ) -> RequestRecord:
-        """Send the request itself and make its record."""
+    def _prepared(self, prompt: Prompt, probe: Probe, *, stream: bool) -> Prepared:
         generation = Generation(
             model=self.model,
             prompt=prompt.text,
@@ -253,29 +260,73 @@ class Endpoint:
             salt=prompt.salt,
             extra=self._extra,
         )
-        call = self.runtime.call(generation)
-        request = self._access.request(call.path, body=call.body)
-        limits = self._limits.for_request(
-            max(probe.prompt_tokens, prompt.words), probe.output_tokens
+        return prepared(
+            self._access,
+            self.runtime,
+            generation,
+            probe=probe,
+            prompt=prompt,
+            limits=self._limits,
         )
+
+    async def send_alone(
+        self,
+        request: Prepared,
+        number: int,
+        channel: Channel,
+        *,
+        on_text: OnText | None = None,
+    ) -> RequestRecord:
+        """Send a request, and ask the server before and after it what else it is doing."""
+        before = await self.other_requests(channel)
+        record = await self.send(request, number, channel, on_text=on_text)
+        after = None if record.error else await self.other_requests(channel)
+        if after:
+            # A runtime may show our own request for an instant after its last byte.
+            await asyncio.sleep(SETTLE_S)
+            after = await self.other_requests(channel)
+        seen = [others for others in (before, after) if others is not None]
+        return msgspec.structs.replace(record, other_requests=max(seen, default=None))
+
+    async def send(
+        self,
+        request: Prepared,
+        number: int,
+        channel: Channel,
+        *,
+        on_text: OnText | None = None,
+    ) -> RequestRecord:
+        """Send a request beside others: nothing but it goes over the wire.
+
+        Args:
+            request: from `prepare`.
+            number: its number within the run, from 1.
+            channel: from `take_channel`; one request at a time.
+            on_text: told of every read after text began; must return at once.
+        """
         started_at = now_utc()
         self._under_way += 1
         try:
-            exchange = await channel.exchange(request, limits, on_text)
+            with collection_held():
+                exchange = await channel.exchange(
+                    request.request, request.limits, on_text, request.dialect
+                )
         finally:
             self._under_way -= 1
-        return record_of(
-            exchange,
-            number=number,
-            probe=probe,
-            runtime=self.runtime,
-            generation=generation,
-            call=call,
-            target=self.target,
-            started_at=started_at,
-        )
+        # Streams that end together are read one after the other, and others go on in between.
+        async with self._recording:
+            return record_of(
+                exchange,
+                number=number,
+                probe=request.probe,
+                runtime=self.runtime,
+                generation=request.generation,
+                dialect=request.dialect,
+                target=self.target,
+                started_at=started_at,
+            )
 
-    async def _other_requests(self, channel: Channel) -> int | None:
+    async def other_requests(self, channel: Channel) -> int | None:
         """Requests inside the server that are not ours; None where it does not show them."""
         question = self.runtime.activity_ask()
         if question is None or not self._shows_activity:
@@ -286,9 +337,13 @@ class Endpoint:
         self._shows_activity = seen is not None or answer.status is None
         return None if seen is None else max(0, seen - self._under_way)
 
-    def _take_channel(self) -> Channel:
+    def take_channel(self) -> Channel:
         """An idle channel, or a new one for a request beside others."""
         return self._idle.pop() if self._idle else Channel(self._access)
+
+    def give_back(self, channel: Channel) -> None:
+        """Keep a channel for the next request."""
+        self._idle.append(channel)
 
     async def round_trip_s(self) -> float | None:
         """Fastest round trip of a trivial request over a warm connection, in seconds.
@@ -301,7 +356,7 @@ class Endpoint:
         path = min(sizes, key=lambda path: sizes[path], default="/v1/models")
         request = self._access.request(path, method="GET")
         times_s = []
-        channel = self._take_channel()
+        channel = self.take_channel()
         try:
             for _ in range(ROUND_TRIPS):
                 exchange = await channel.exchange(request, Limits.short(ASK_S))
@@ -309,7 +364,7 @@ class Endpoint:
                     end_ns = exchange.reader.end_ns
                     times_s += [] if end_ns is None else [(end_ns - exchange.sent_ns) / 1e9]
         finally:
-            self._idle.append(channel)
+            self.give_back(channel)
         return min(times_s, default=None)
 
 

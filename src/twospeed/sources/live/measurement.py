@@ -14,11 +14,11 @@ from twospeed.records.request_record import (
     TextArrival,
     TokenCounts,
 )
-from twospeed.runtimes.runtime import Call, Generation, Runtime
+from twospeed.runtimes.runtime import Generation, Runtime
 from twospeed.sources.live.connection import Exchange
 from twospeed.sources.live.failures import recorded
 from twospeed.sources.live.target import Target
-from twospeed.wire.dialects import read_response
+from twospeed.wire.dialects import reading_of
 from twospeed.wire.reading import StreamReading, TextEvent
 
 
@@ -34,7 +34,7 @@ def record_of(
     probe: Probe,
     runtime: Runtime,
     generation: Generation,
-    call: Call,
+    dialect: str,
     target: Target,
     started_at: str,
 ) -> RequestRecord:
@@ -46,18 +46,18 @@ def record_of(
         probe: what was wanted.
         runtime: gives the answer its meaning.
         generation: the request free of dialect.
-        call: the request as it went out.
+        dialect: in which it was asked.
         target: the endpoint, for messages.
         started_at: UTC, ISO 8601.
     """
-    reading, error = _read(exchange, call, target)
+    reading, error = _read(exchange, dialect, target)
     counts, server = _meaning(runtime, reading, generation)
     return RequestRecord(
         number=number,
         step=probe.step,
         probe=probe,
         started_at=started_at,
-        dialect=call.dialect,
+        dialect=dialect,
         model=reading.model or generation.model,
         counts=counts,
         client=_client_times(exchange, reading),
@@ -71,7 +71,7 @@ def record_of(
 
 
 def _read(
-    exchange: Exchange, call: Call, target: Target
+    exchange: Exchange, dialect: str, target: Target
 ) -> tuple[StreamReading, RequestError | None]:
     """Parse what arrived; the failure of the exchange outranks what parsing finds."""
     failure = exchange.failure
@@ -79,7 +79,8 @@ def _read(
     if exchange.reader.status is None:
         return StreamReading(), error
     try:
-        reading = read_response(call.dialect, exchange.reader)
+        begun = exchange.reading or reading_of(dialect, exchange.reader)
+        reading = begun.finish()
     except EndpointError as broken:
         return StreamReading(), error or recorded(broken, target)
     if error is None and reading.error is not None:
@@ -101,7 +102,8 @@ def _client_times(exchange: Exchange, reading: StreamReading) -> ClientTimes:
         return ClientTimes(clock=exchange.clock, connect_s=exchange.connect_s)
 
     def since(at_ns: int | None) -> float | None:
-        return None if at_ns is None else (at_ns - sent_ns) / 1e9
+        # An early refusal arrives before the last request byte was handed over.
+        return None if at_ns is None else max(at_ns - sent_ns, 0) / 1e9
 
     text = reading.text
     answer = next((event for event in text if event.kind != "reasoning"), None)
@@ -123,7 +125,7 @@ def _arrivals(text: list[TextEvent], sent_ns: int) -> tuple[TextArrival, ...]:
     reads = [-1, *(event.read for event in text)]
     return tuple(
         TextArrival(
-            at_s=(event.at_ns - sent_ns) / 1e9,
+            at_s=max(event.at_ns - sent_ns, 0) / 1e9,
             kind=event.kind,
             chars=len(event.text),
             coalesced=event.read == before,

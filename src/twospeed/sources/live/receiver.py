@@ -19,6 +19,9 @@ READ_BYTES = 64 * 1024
 SO_TIMESTAMPNS = 35
 """Linux, asm-generic/socket.h; Python's socket module does not name it."""
 TIMESPEC = struct.Struct("@ll")
+TIMESPEC_BYTES = TIMESPEC.size
+SOL_SOCKET = socket.SOL_SOCKET
+unpack_timespec = TIMESPEC.unpack_from
 CONTROL_BYTES = socket.CMSG_SPACE(TIMESPEC.size) if hasattr(socket, "CMSG_SPACE") else 0
 STEP_NS = 200_000
 """A change between the two clocks larger than this, and than any slewing, is a step."""
@@ -65,9 +68,8 @@ class UserReceiver:
 class WallClock:
     """The realtime clock, in which the kernel stamps."""
 
-    def now_ns(self) -> int:
-        """Nanoseconds since 1970, as far as the machine knows; may step."""
-        return time.clock_gettime_ns(time.CLOCK_REALTIME)
+    now_ns = staticmethod(time.time_ns)
+    """Nanoseconds since 1970, as far as the machine knows; may step."""
 
 
 class KernelReceiver:
@@ -79,8 +81,8 @@ class KernelReceiver:
     """
 
     def __init__(self, clock: Clock, wall: Clock | None = None) -> None:
-        self._clock = clock
-        self._wall = wall or WallClock()
+        self._now_ns = clock.now_ns
+        self._wall_ns = (wall or WallClock()).now_ns
         self._paired_at_ns, self._offset_ns = self._pair()
 
     def prepare(self, sock: socket.socket) -> None:
@@ -97,28 +99,33 @@ class KernelReceiver:
         if stamp_ns is None:
             return data, now_ns, "user"
         at_ns = stamp_ns - offset_ns
-        slewed_ns = STEP_NS + (now_ns - before_at_ns) * SLEW_PER_S_NS // 1_000_000_000
-        if abs(offset_ns - before_ns) > slewed_ns:
+        drift_ns = offset_ns - before_ns
+        if not -STEP_NS <= drift_ns <= STEP_NS and abs(drift_ns) > most_ns(now_ns - before_at_ns):
             possible = (at_ns, stamp_ns - before_ns)
             at_ns = max((at for at in possible if at <= now_ns), default=now_ns)
-        return data, min(at_ns, now_ns), "kernel"
+        return data, at_ns if at_ns < now_ns else now_ns, "kernel"
 
     def _pair(self) -> tuple[int, int]:
         """The monotonic moment, and how far the wall clock is ahead of it."""
-        for _ in range(4):
-            before_ns = self._clock.now_ns()
-            wall_ns = self._wall.now_ns()
-            after_ns = self._clock.now_ns()
-            if after_ns - before_ns < PAIR_NS:
-                break
-        return after_ns, wall_ns - (before_ns + after_ns) // 2
+        now_ns, wall_now_ns = self._now_ns, self._wall_ns
+        tries_left = 4
+        while True:
+            before_ns, wall_ns, after_ns = now_ns(), wall_now_ns(), now_ns()
+            tries_left -= 1
+            if after_ns - before_ns < PAIR_NS or not tries_left:
+                return after_ns, wall_ns - (before_ns + after_ns) // 2
+
+
+def most_ns(past_ns: int) -> int:
+    """How far the clocks may drift apart in so many nanoseconds without a step."""
+    return STEP_NS + past_ns * SLEW_PER_S_NS // 1_000_000_000
 
 
 def stamp_of(control: list[tuple[int, int, bytes]]) -> int | None:
     """The kernel's receive stamp in nanoseconds of the wall clock, if the message has one."""
     for level, kind, value in control:
-        if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(value) >= TIMESPEC.size:
-            seconds, nanoseconds = TIMESPEC.unpack_from(value)
+        if kind == SO_TIMESTAMPNS and level == SOL_SOCKET and len(value) >= TIMESPEC_BYTES:
+            seconds, nanoseconds = unpack_timespec(value)
             stamp: int = seconds * 1_000_000_000 + nanoseconds
             return stamp
     return None

@@ -11,6 +11,8 @@ AskServer = Callable[[Ask], Awaitable[Answer]]
 
 TRIES = 4
 CLOSE_ENOUGH_FRAC = 0.005
+MOST_WORDS_PER_TOKEN = 5.0
+"""A count that would need more is no count of this text: the prompt would grow without bound."""
 
 
 class PromptSizer:
@@ -40,6 +42,8 @@ class PromptSizer:
             if abs(counted - text_tokens) <= max(1.0, CLOSE_ENOUGH_FRAC * tokens):
                 break
             words = prompt.words + round((text_tokens - counted) * prompt.words / counted)
+            if words > MOST_WORDS_PER_TOKEN * tokens:
+                break
             shorter_or_longer = self._writer.resized(prompt, words)
             if shorter_or_longer.words == prompt.words:
                 break

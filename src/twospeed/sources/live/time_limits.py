@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from twospeed.wire.http_response import ResponseReader
+from twospeed.wire.reading import Segment
 
 Stage = Literal["headers", "first text", "next text", "whole answer"]
 
-# A slow machine reads 10 prompt tokens and writes 1 answer token per second (RUNTIMES.md: llama.cpp
+# A slow machine reads 10 prompt tokens and writes 1 answer token per second (seen: llama.cpp
 # on two busy cores read 10 per second): nothing that is still alive is cut off sooner.
 SLOWEST_PREFILL_TPS = 10.0
 SLOWEST_DECODE_TPS = 1.0
@@ -91,16 +92,28 @@ class Watch:
 
     def heard(self, reader: ResponseReader, now_s: float) -> bool:
         """Take note of a read; tells whether it carried more than silence."""
-        self._headers = self._headers or reader.headers_ns is not None
-        new = reader.segments[self._body_from :]
-        self._body_from += len(new)
-        said = any(_says_something(segment.data) for segment in new)
+        segments = reader.segments
+        new = segments[self._body_from :] if self._body_from else segments
+        self._body_from = len(segments)
         if not self._text:
-            self._last_s = now_s
-            self._text = any(TEXT.search(segment.data) for segment in new)
-        elif said:
-            self._last_s = now_s
-        return said
+            return self._heard_before_text(reader, new, now_s)
+        for segment in new:
+            if _says_something(segment.data):
+                self._last_s = now_s
+                return True
+        return False
+
+    def _heard_before_text(
+        self, reader: ResponseReader, new: list[Segment], now_s: float
+    ) -> bool:
+        self._headers = self._headers or reader.headers_ns is not None
+        self._last_s = now_s
+        self._text = any(TEXT.search(segment.data) for segment in new)
+        return any(_says_something(segment.data) for segment in new)
+
+    def look_from(self, segments: int) -> None:
+        """So many of those heard are left in the reader; the others were taken out of it."""
+        self._body_from = segments
 
     def due(self) -> tuple[float, Stage]:
         """The moment at which the present stage is overdue, and its name."""

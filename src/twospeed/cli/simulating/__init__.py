@@ -1,0 +1,1 @@
+"""What `twospeed simulate` does once its options are known."""
