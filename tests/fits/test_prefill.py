@@ -207,3 +207,39 @@ def test_the_unit_of_time_does_not_matter(
     assert (again.low, again.likely, again.high) == pytest.approx(
         (once.low, once.likely, once.high), rel=1e-6
     )
+
+
+def hidden(template: int, *, lengths: Sequence[int] = LENGTHS) -> list[PrefillPoint]:
+    """Timings of a runtime that never tells that the head of each prompt was cached."""
+    curve = (0.0, 2e-3, 2.5e-7)
+    return [
+        structs.replace(
+            point(n, truth(n - template, template, curve=curve), record=number),
+            cached_is_assumed=True,
+        )
+        for number, n in enumerate(lengths, 1)
+    ]
+
+
+@pytest.mark.parametrize("template", [0, 4, 24])
+def test_a_hidden_chat_template_does_not_bend_the_curve(template: int):
+    fit = fit_prefill(hidden(template))
+    assert fit is not None
+    assert fit.per_token_s == pytest.approx(2e-3, rel=0.01)
+    assert fit.per_token2_s == pytest.approx(2.5e-7, rel=0.05)
+    assert all(abs(p.cached_tokens - template) <= 1 for p in fit.points)
+
+
+def test_a_real_overhead_is_no_template():
+    timings = [structs.replace(p, cached_is_assumed=True) for p in points()]
+    fit = fit_prefill(timings)
+    assert fit is not None
+    assert fit.overhead_s == pytest.approx(0.03, rel=0.02)
+    assert all(p.cached_tokens == 0 for p in fit.points)
+
+
+def test_told_counts_are_left_alone():
+    timings = [structs.replace(p, cached_is_assumed=False) for p in hidden(24)]
+    fit = fit_prefill(timings)
+    assert fit is not None
+    assert all(p.cached_tokens == 0 for p in fit.points)

@@ -291,7 +291,9 @@ def test_many_streams_at_once(live):
     assert all(client.read().ended == "whole" for client in clients)
     truths = [server.truth_of(number) for number in range(1, 65)]
     assert all(truth.queue_end_ns == truth.arrival_ns for truth in truths)
-    assert all(w.actual_ns >= w.planned_ns for truth in truths for w in truth.writes)
+    late_ns = [w.actual_ns - w.planned_ns for truth in truths for w in texts(truth)]
+    assert min(late_ns) >= 0
+    assert max(late_ns) < 1_000 * MS  # an answer that is forgotten for a while is later than that
 
 
 def test_a_large_answer_waits_for_a_slow_reader(live):

@@ -11,6 +11,7 @@ from msgspec import Struct
 from twospeed.fits.phases import (
     DecodeTime,
     PrefillTime,
+    cached_is_hidden,
     client_decode,
     client_prefill,
     hidden_output_tokens,
@@ -36,6 +37,8 @@ class PrefillPoint(Struct, frozen=True, kw_only=True):
     origin: Origin
     record: int
     """Number of the request."""
+    cached_is_assumed: bool = False
+    """True when the runtime hides the cached part of a prompt that we made unique."""
 
     @property
     def uncached_tokens(self) -> int:
@@ -191,6 +194,7 @@ def _prefill_point(
         s=time.s,
         origin=origin,
         record=record.number,
+        cached_is_assumed=cached_is_hidden(record),
     )
 
 

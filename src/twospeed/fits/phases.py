@@ -50,6 +50,12 @@ def prompt_parts(record: RequestRecord) -> tuple[int, int] | None:
     return max(prompt - cached, 0), min(cached, prompt)
 
 
+def cached_is_hidden(record: RequestRecord) -> bool:
+    """Whether neither a count nor the tokens that were timed tell the cached part."""
+    covered = record.server.prefill_tokens if record.server else None
+    return covered is None and record.counts.cached_prompt_tokens is None
+
+
 def server_prefill(record: RequestRecord) -> PrefillTime | None:
     """Prefill by the runtime's own clock."""
     parts = prompt_parts(record)

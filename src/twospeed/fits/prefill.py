@@ -1,7 +1,7 @@
 """How long the prompt takes: `t(n, c) = overhead + a·n + b·(n² + 2·c·n)`.
 
 n is the uncached part of the prompt, c the cached part before it. The quadratic part is attention:
-token i looks back at c + i others. Source: DESIGN §5; Kaplan et al. 2020, §2.1 (operations per
+token i looks back at c + i others. Source: Kaplan et al. 2020, §2.1 (operations per
 token: 2N for the weights and a share that grows with context).
 """
 
@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import structs
 
 from twospeed.fits.curve import Floats, fit_curve, interval_of, near_cells
 from twospeed.fits.interval import Interval
 from twospeed.fits.observations import PrefillPoint
 from twospeed.records.request_record import Origin
+
+MOST_TEMPLATE_TOKENS = 64
 
 NO_DRAWS: Floats = np.empty((0, 3))
 
@@ -78,6 +81,7 @@ def fit_prefill(points: Sequence[PrefillPoint]) -> PrefillFit | None:
     Returns:
         None when there are fewer.
     """
+    points = without_template(points)
     points = sorted(points, key=lambda point: (point.uncached_tokens, point.cached_tokens, point.s))
     lengths = _lengths(points)
     if len(lengths) < 2 or (len(lengths) == 2 and lengths[1] < 2 * lengths[0]):
@@ -104,6 +108,24 @@ def fit_prefill(points: Sequence[PrefillPoint]) -> PrefillFit | None:
         noise_frac=curve.noise_frac,
         draws=_widened(curve.draws),
     )
+
+
+def without_template(points: Sequence[PrefillPoint]) -> Sequence[PrefillPoint]:
+    """The points with the cached head of the chat template told apart, where the runtime hides it.
+
+    A unique prompt still shares its template (3 to 24 tokens were seen). Counted as processed,
+    those tokens bend the curve: its beginning would have to lie below 0. So the number of tokens is
+    what brings it back to 0, at most 64 and half the shortest prompt.
+    """
+    if len(_lengths(points)) < 4 or not all(point.cached_is_assumed for point in points):
+        return points
+    tokens = np.array([point.uncached_tokens for point in points], dtype=float)
+    seconds = np.array([point.s for point in points])
+    rows = _features(tokens, np.zeros_like(tokens)) / seconds[:, None]
+    start, per_token, _ = np.linalg.lstsq(rows, np.ones_like(seconds), rcond=None)[0]
+    most = min(MOST_TEMPLATE_TOKENS, int(tokens.min()) // 2)
+    shared = round(min(max(-start / per_token, 0.0), most)) if per_token > 0 else 0
+    return [structs.replace(point, cached_tokens=point.cached_tokens + shared) for point in points]
 
 
 def _features(uncached: Floats, cached: Floats) -> Floats:

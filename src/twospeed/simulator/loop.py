@@ -7,9 +7,7 @@ is read and the bytes are handed over; all writes that are due go out before any
 from __future__ import annotations
 
 import gc
-import heapq
 import socket
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic_ns
@@ -18,6 +16,7 @@ from twospeed.simulator.arrival import Arrival, stamp_arrivals
 from twospeed.simulator.connection import Cipher, Connection
 from twospeed.simulator.exchange import Reply, Request, Write
 from twospeed.simulator.framing import reply_bytes
+from twospeed.simulator.pacing import Pacer
 from twospeed.simulator.request_reader import BadRequestError
 from twospeed.simulator.simulation import Simulation, Stream
 from twospeed.simulator.telling import Telling, told_truth
@@ -26,15 +25,6 @@ from twospeed.simulator.waiting import Waiter
 
 BACKLOG = 1024
 IDLE_S = 0.5
-PREPARE_NS = 50_000
-"""Enough to prepare one write."""
-DENSE_NS = 60_000
-TOGETHER_NS = 100_000
-"""How long the first of several writes that are due within DENSE_NS waits for the others. Sent one
-by one they take longer than that: each would wake a reader who has just fallen asleep."""
-LONGEST_FIRE_NS = 5_000_000
-"""After so much of it, sockets are looked at, however much is due."""
-LONGEST_UNPREPARED_NS = 20_000_000
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -75,17 +65,12 @@ class Loop:
         self._end_ns = None if duration_s is None else monotonic_ns() + round(1e9 * duration_s)
         self._waiter = Waiter()
         self._waker, self._wake = socket.socketpair()
-        self._heap: list[tuple[int, int, Telling]] = []
-        self._sent: deque[Telling] = deque()
-        """Answers whose write has gone out and whose next one is not prepared."""
-        self._number = 0
+        self._pacer = Pacer(
+            simulation.settings.machine.token_s(0), send=self._send, follow=self._after_write
+        )
         self._connections: set[Connection] = set()
         self._tellings: dict[int, Telling] = {}
         """By the number of their job."""
-        # Half a step: an answer that has waited so long for its next write to be prepared is
-        # served before the deadlines of others, or it would miss its own.
-        step_ns = 1e9 * simulation.settings.machine.token_s(0)
-        self._overdue_ns = min(round(step_ns / 2), LONGEST_UNPREPARED_NS)
         self._collected_requests = 0
         self._stopped = False
 
@@ -102,17 +87,17 @@ class Loop:
         self._waiter.watch(self._waker, lambda: None)
         try:
             while True:
-                self._fire()
+                self._pacer.fire()
                 if self._is_over():
                     return
-                deadline_ns = self._deadline_ns()
+                deadline_ns = self._pacer.deadline_ns()
                 ready = self._waiter.wait(deadline_ns, self._longest_s())
                 if not ready and deadline_ns is None:
                     self._rest()
                 for owner, reads, writes in ready:
                     self._serve(owner, reads=reads, writes=writes)
                     # A deadline may have come while a long prompt was read.
-                    self._fire()
+                    self._pacer.fire()
         finally:
             self.shut()
 
@@ -121,19 +106,6 @@ class Loop:
         if self.ended_requests > self._collected_requests and not gc.isenabled():
             self._collected_requests = self.ended_requests
             gc.collect()
-
-    def _deadline_ns(self) -> int | None:
-        """When to act next; writes that are due at nearly one moment go together."""
-        heap, now_ns = self._heap, monotonic_ns()
-        if self._sent and (not heap or heap[0][0] - now_ns >= PREPARE_NS):
-            return now_ns
-        if not heap:
-            return None
-        soon_ns = heap[0][0] + DENSE_NS
-        # The second and third deadlines of a heap are among the next six entries; that both
-        # entries below the first are near is enough to know three of them.
-        dense = len(heap) > 2 and heap[1][0] < soon_ns and heap[2][0] < soon_ns
-        return heap[0][0] + (TOGETHER_NS if dense else 0)
 
     def _longest_s(self) -> float:
         """How long to wait when nothing happens."""
@@ -147,34 +119,11 @@ class Loop:
         enough = self._max_requests is not None and self.ended_requests >= self._max_requests
         return enough and not any(connection.unsent for connection in self._connections)
 
-    def _fire(self) -> None:
-        """Hand over every write that is due, and use the time between to prepare the next ones.
-
-        Nothing is prepared while a deadline is so near that it would be missed (of many streams in
-        step, each would push the ones after it back), unless some answer has waited too long.
-        """
-        heap, sent = self._heap, self._sent
-        now_ns = monotonic_ns()
-        stop_ns = now_ns + LONGEST_FIRE_NS
-        while now_ns < stop_ns:
-            left_ns = heap[0][0] - now_ns if heap else PREPARE_NS
-            overdue = bool(sent) and now_ns - sent[0].actual_ns > self._overdue_ns
-            if left_ns <= 0 and not overdue:
-                telling = heapq.heappop(heap)[2]
-                if not telling.over:
-                    sent.append(telling)
-                    telling.actual_ns = monotonic_ns()
-                    try:
-                        telling.connection.send(telling.wire)
-                    except OSError:
-                        self._drop(telling.connection)
-            elif sent and (overdue or left_ns >= PREPARE_NS):
-                telling = sent.popleft()
-                if not telling.over:
-                    self._after_write(telling)
-            else:
-                return  # nothing to do before the next deadline
-            now_ns = monotonic_ns()
+    def _send(self, telling: Telling) -> None:
+        try:
+            telling.connection.send(telling.wire)
+        except OSError:
+            self._drop(telling.connection)
 
     def _after_write(self, telling: Telling) -> None:
         write = telling.pending
@@ -206,8 +155,7 @@ class Loop:
         framed = b"" if write.reset else telling.stream.framer.frame(write)
         telling.pending = write
         telling.wire = telling.connection.encrypted(framed)
-        self._number += 1
-        heapq.heappush(self._heap, (write.at_ns, self._number, telling))
+        self._pacer.add(write.at_ns, telling)
 
     def _serve(self, owner: object, *, reads: bool, writes: bool) -> None:
         if not isinstance(owner, Connection):
@@ -363,10 +311,7 @@ class Loop:
 
     def shut(self) -> None:
         """Close everything; answers that are being told end here."""
-        while self._sent:
-            telling = self._sent.popleft()
-            if not telling.over:
-                self._after_write(telling)
+        self._pacer.settle()
         for telling in list(self._tellings.values()):
             telling.over = True
             self._report(telling, "stopped")
