@@ -61,8 +61,9 @@ def compare(args: argparse.Namespace) -> None:
     tokens = args.streams * (args.tokens - 1)
     cost_us = (whole["cpu_s"] - short["cpu_s"]) / tokens * 1e6
     print(
-        f"{args.streams} streams of {args.tokens} tokens, {args.clock} clock, started {args.start}: {cost_us:.1f} us of "
-        f"processor time per token, peak {whole['peak_bytes'] / 1e6:.1f} MB above start-up "
+        f"{args.streams} streams of {args.tokens} tokens, {args.clock} clock, started {args.start}:"
+        f" {cost_us:.1f} us of processor time per token,"
+        f" peak {whole['peak_bytes'] / 1e6:.1f} MB above start-up "
         f"({whole['coalesced']} of {whole['events']} events coalesced, {whole['failed']} failed, "
         f"{whole['wall_s']:.1f} s); host load {os.getloadavg()[0]:.2f}"
     )
@@ -75,7 +76,10 @@ def reader_of(args: argparse.Namespace, port: int, tokens: int) -> dict[str, flo
     if args.profile and tokens > 1:
         words += ["--profile", args.profile]
     done = subprocess.run(
-        [sys.executable, __file__, *words], stdout=subprocess.PIPE, check=True, timeout=LONGEST_RUN_S
+        [sys.executable, __file__, *words],
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=LONGEST_RUN_S,
     )
     found: dict[str, float] = json.loads(done.stdout)
     return found
@@ -84,32 +88,34 @@ def reader_of(args: argparse.Namespace, port: int, tokens: int) -> dict[str, flo
 def read_streams(args: argparse.Namespace) -> dict[str, float]:
     """Read all streams at once and say what that took."""
     import asyncio  # noqa: PLC0415  (the writer does without)
-
-    if not args.profile:
-        return asyncio.run(measured(args))
     import cProfile  # noqa: PLC0415
 
-    profile = cProfile.Profile()
-    found = profile.runcall(asyncio.run, measured(args))
-    profile.dump_stats(args.profile)
-    return found
+    from twospeed.sources.live.stream_loop import stream_loop  # noqa: PLC0415
+
+    with asyncio.Runner(loop_factory=stream_loop) as runner:
+        if not args.profile:
+            return runner.run(measured(args))
+        profile = cProfile.Profile()
+        found = profile.runcall(runner.run, measured(args))
+        profile.dump_stats(args.profile)
+        return found
 
 
 async def measured(args: argparse.Namespace) -> dict[str, float]:
     """One load over the endpoint."""
     from twospeed.records.request_record import Probe, RequestRecord  # noqa: PLC0415
     from twospeed.sources.live.endpoint import Endpoint  # noqa: PLC0415
-    from twospeed.sources.live.load import Load, run_load  # noqa: PLC0415
+    from twospeed.sources.live.load import Load, ready_load  # noqa: PLC0415
 
     records: list[RequestRecord] = []
     probe = Probe(step="curve", prompt_tokens=100, output_tokens=args.tokens)
-    load = Load(
-        probe=probe, requests=args.streams, concurrency=args.streams, start=args.start
-    )
+    load = Load(probe=probe, requests=args.streams, concurrency=args.streams, start=args.start)
     url = f"http://127.0.0.1:{args.port}"
     async with await Endpoint.open(url, seed=1, stamped_by=args.clock) as endpoint:
-        held, wall_s, before_s = status_bytes("VmRSS"), time.monotonic(), time.process_time()
-        await run_load(endpoint, load, records.append)
+        held = status_bytes("VmRSS")
+        ready = await ready_load(endpoint, load)
+        wall_s, before_s = time.monotonic(), time.process_time()
+        await ready.run(records.append)
         cpu_s = time.process_time() - before_s
     arrivals = [arrival for record in records for arrival in record.arrivals]
     return {
@@ -148,8 +154,9 @@ class Writer:
         self.chunks = [framed(event(f" word{number % 10}")) for number in range(10)]
 
     def run(self) -> None:
+        """Serve until killed."""
         listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        listener.setblocking(False)
+        listener.setblocking(False)  # noqa: FBT003
         self.selector.register(listener, selectors.EVENT_READ, None)
         print(listener.getsockname()[1], flush=True)
         while True:
@@ -162,12 +169,14 @@ class Writer:
                 self.write(stream, due_ns)
 
     def accept(self, listener: socket.socket) -> None:
+        """Take one connection."""
         sock, _ = listener.accept()
-        sock.setblocking(False)
+        sock.setblocking(False)  # noqa: FBT003
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.selector.register(sock, selectors.EVENT_READ, Stream(sock))
 
     def hear(self, stream: Stream) -> None:
+        """Read, and answer once a request is complete."""
         data = stream.sock.recv(65536)
         if not data:
             self.selector.unregister(stream.sock)
@@ -175,7 +184,9 @@ class Writer:
             return
         stream.asked += data
         head, mark, body = bytes(stream.asked).partition(b"\r\n\r\n")
-        length = next((int(line[15:]) for line in head.split(b"\r\n") if line[:15] == b"Content-Length:"), 0)
+        length = next(
+            (int(line[15:]) for line in head.split(b"\r\n") if line[:15] == b"Content-Length:"), 0
+        )
         if not mark or len(body) < length:
             return
         stream.asked.clear()
@@ -187,10 +198,12 @@ class Writer:
             stream.sock.send(models() if head.startswith(b"GET /v1/models ") else missing())
 
     def plan(self, stream: Stream, due_ns: int) -> None:
+        """Write next at that moment."""
         self.turn += 1
         heapq.heappush(self.due, (due_ns, self.turn, stream))
 
     def write(self, stream: Stream, due_ns: int) -> None:
+        """Write one chunk, or the end."""
         stream.left -= 1
         if stream.left < 0:
             stream.sock.send(ENDING)

@@ -267,3 +267,20 @@ def test_blind_spots_name_what_is_missing(runs):
     assert not {"prefill time of this workload", "decode speed"} & seen
     cut = {b.what for b in blind_spots(observe(runs.run_of(runs.HEALTHY, complete=False)))}
     assert "the rest of this run" in cut - seen
+
+
+@pytest.mark.parametrize("server_clock", [1.5, 7.0])
+def test_a_server_that_claims_more_than_the_whole_wait_is_found_however_short(runs, server_clock):
+    # At most 0.08 s too much, which as an excess of our clock would be let pass.
+    machine = runs.Machine(overhead_s=0.001, per_token_s=3e-5, server_clock=server_clock)
+    clocks = observe(runs.run_of(machine)).clocks
+    assert clocks.phase == "prefill"
+    assert clocks.ratio == pytest.approx(1 / server_clock, rel=0.15)
+    assert not clocks.server_tells_less
+
+
+def test_a_clock_step_more_than_the_wait_is_let_pass(runs):
+    machine = runs.Machine(overhead_s=0.001, per_token_s=1e-6, server_clock=2.0)
+    run = runs.run_of(machine)
+    told = [replace(r, server=replace(r.server, decode_s=None)) for r in run.records]
+    assert observe(replace(run, records=tuple(told))).clocks is None

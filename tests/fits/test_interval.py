@@ -35,3 +35,8 @@ def test_bounds_belong_to_the_interval():
     assert Interval(1.0, 2.0, 4.0).holds(1.0)
     assert Interval(1.0, 2.0, 4.0).holds(4.0)
     assert not Interval(1.0, 2.0, 4.0).holds(4.1)
+
+
+def test_a_sum_and_a_rising_function_keep_the_bounds_apart():
+    assert Interval(1.0, 2.0, 4.0).plus(Interval(0.5, 1.0, 3.0)) == Interval(1.5, 3.0, 7.0)
+    assert Interval(1.0, 2.0, 4.0).through(lambda value: value**2) == Interval(1.0, 4.0, 16.0)

@@ -15,7 +15,13 @@ from twospeed.fits.observations import (
     prefill_points,
     request_speeds,
 )
-from twospeed.fits.phases import client_decode, client_prefill, prompt_parts
+from twospeed.fits.phases import (
+    client_decode,
+    client_prefill,
+    prompt_parts,
+    server_decode,
+    server_prefill,
+)
 from twospeed.records.request_record import (
     ClientTimes,
     RequestError,
@@ -293,3 +299,51 @@ def test_counts_inside_the_events_outrank_every_estimate():
     prefill = client_prefill(told, 0.0)
     assert prefill is not None
     assert prefill.s == pytest.approx(1.0)
+
+
+def chunked(first_tokens: int) -> RequestRecord:
+    """33 tokens of four letters each, four to an event after the first one; 10 ms per token."""
+    counts = [first_tokens, *[4] * ((33 - first_tokens) // 4)]
+    counts += [33 - sum(counts)] if sum(counts) < 33 else []
+    done = [sum(counts[: index + 1]) for index in range(len(counts))]
+    arrivals = tuple(
+        TextArrival(at_s=1.0 + (n - 1) * 0.01, kind="answer", chars=4 * size, coalesced=False)
+        for n, size in zip(done, counts, strict=True)
+    )
+    return RequestRecord(
+        number=1,
+        step="curve",
+        counts=TokenCounts(prompt_tokens=500, cached_prompt_tokens=0, output_tokens=33),
+        client=ClientTimes(ttft_s=arrivals[0].at_s, last_text_s=arrivals[-1].at_s),
+        arrivals=arrivals,
+        finish_reason="length",
+    )
+
+
+@pytest.mark.parametrize("first_tokens", [1, 4])
+def test_the_first_of_several_tokens_may_come_alone_or_wait(first_tokens: int):
+    told = chunked(first_tokens)
+    prefill, decode = client_prefill(told, 0.0), client_decode(told)
+    assert prefill is not None
+    assert decode is not None
+    assert prefill.s == pytest.approx(1.0, rel=0.005)
+    assert decode.s / decode.steps == pytest.approx(0.01, rel=0.02)
+
+
+def test_a_wait_that_is_mostly_decode_tells_no_prefill():
+    told = structs.replace(
+        chunked(4),
+        client=ClientTimes(ttft_s=0.05, last_text_s=0.33),
+    )
+    assert client_prefill(told, 0.0) is None
+
+
+@pytest.mark.parametrize("seconds", [0.0, 5e-324, 1e-300, 1e-10])
+def test_less_than_any_clock_can_tell_is_no_measurement(seconds):
+    told = ServerTimes(
+        told_by="t", prefill_s=seconds, prefill_tokens=1000, decode_s=seconds, decode_steps=32
+    )
+    one = record(server=told)
+    assert server_prefill(one) is None
+    assert server_decode(one) is None
+    assert request_speeds(one).decode_origin == "client"

@@ -243,3 +243,12 @@ def test_told_counts_are_left_alone():
     fit = fit_prefill(timings)
     assert fit is not None
     assert all(p.cached_tokens == 0 for p in fit.points)
+
+
+def test_timings_that_came_out_far_too_short_do_not_rule_the_curve():
+    # As from a stream whose first event was taken to hold more tokens than it did.
+    lengths = (64, 64, 127, 127, 127, 253, 253, 500, 500, 1000, 1000)
+    timings = [point(n, 0.0005 * n if n > 64 else 0.001) for n in lengths]
+    fit = fit_prefill(timings)
+    assert fit is not None
+    assert fit.seconds(1000).likely == pytest.approx(0.5, rel=0.1)

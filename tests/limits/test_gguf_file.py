@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -190,3 +192,18 @@ def test_tensor_bytes_rounds_up_to_whole_blocks():
     assert tensor_bytes(2, 64) == 36
     assert tensor_bytes(2, 65) == 54
     assert tensor_bytes(777, 64) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.gguf")
+    refused(tmp_path / "pipe.gguf", "not a regular file")
+
+
+def test_a_folder_is_refused(tmp_path):
+    refused(tmp_path, "not a regular file")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "half \ud800.gguf"])
+def test_what_no_file_can_be_called_is_refused_and_not_a_fault_of_ours(tmp_path, name):
+    refused(Path(tmp_path / name), "Cannot read")

@@ -222,6 +222,38 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path):
         read_run(path)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("client", {"ttft_s": -0.001}),
+        ("client", {"end_s": 1e300}),
+        ("counts", {"prompt_tokens": -1}),
+        ("counts", {"output_tokens": 10**30}),
+        ("server", {"told_by": "x", "decode_s": -1.0}),
+        ("arrivals", [[-1.0, "answer", 1, False]]),
+    ],
+)
+def test_times_and_counts_that_cannot_be_are_refused(tmp_path: Path, field: str, value: object):
+    path = tmp_path / "run.jsonl"
+    write_run(path, a_run())
+    line = json.dumps({"type": "request", "value": {"number": 9, field: value}}) + "\n"
+    path.write_text(path.read_text("utf-8") + line, "utf-8")
+    with pytest.raises(InputError, match="is damaged: Expected"):
+        read_run(path)
+
+
+@pytest.mark.parametrize("goal", [0, -1, -1e308])
+def test_goals_that_cannot_be_are_refused(tmp_path: Path, goal: float):
+    path = tmp_path / "run.jsonl"
+    write_run(path, a_run())
+    head, rest = path.read_text("utf-8").split("\n", 1)
+    opening = json.loads(head)
+    opening["goals"]["wait_s"] = goal
+    path.write_text(json.dumps(opening, separators=(",", ":")) + "\n" + rest, "utf-8")
+    with pytest.raises(InputError, match=r"Line 1 of .* is damaged"):
+        read_run(path)
+
+
 def test_missing_files_and_folders_are_refused(tmp_path: Path):
     with pytest.raises(InputError, match="Cannot read"):
         read_run(tmp_path / "nothing.jsonl")

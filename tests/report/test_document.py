@@ -121,3 +121,9 @@ def test_balance_of_the_two_phases(runs):
     assert balance.prefill_frac + balance.decode_frac == pytest.approx(1.0)
     assert balance.prefill_frac == pytest.approx(5.21 / (5.21 + 299 * 0.0105), rel=0.01)
     assert balance.equal_prompt_per_output_token == pytest.approx((2000 / 5.21) * 0.0105, rel=0.01)
+
+
+def test_half_a_character_in_a_name_does_not_stop_the_report(runs):
+    run = runs.run_of(runs.PREFILL_SLOW)
+    run = msgspec.structs.replace(run, source=msgspec.structs.replace(run.source, model="\ud800x"))
+    assert valid(build_report(run))["source"]["model"] == "?x"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from twospeed.records.request_record import ServerTimes, TokenCounts
 from twospeed.runtimes import fields
 from twospeed.runtimes.registry import all_runtimes, identify_asks, recognise
 from twospeed.runtimes.runtime import Answer, Generation
@@ -119,6 +120,8 @@ def test_responses_of_any_make(usage, timings, keepalives):
             assert (times.decode_s is None) == (times.decode_steps is None)
             assert times.prefill_s != 0
         json.dumps(msgspec.to_builtins((counts, times)), allow_nan=False)
+        kept = msgspec.json.encode((counts, times))  # a saved run must be readable again
+        assert msgspec.json.decode(kept, type=tuple[TokenCounts, ServerTimes | None])
 
 
 @pytest.mark.parametrize("value", [True, -1, 1.5, "7", None, [], {}, float("nan"), 2**53 + 1])
@@ -139,3 +142,23 @@ def test_a_way_through_something_else_ends_in_nothing():
     assert fields.text({"a": [{"b": "c"}]}, "a", "b") is None
     assert fields.objects({"a": {"b": 1}}, "a") == []
     assert fields.objects([1, {"b": 1}, None]) == [{"b": 1}]
+
+
+@pytest.mark.parametrize("ms", [0, 1e-300, 5e-324, 1e-7, 1e13, 1e300])
+def test_what_is_no_duration(ms):
+    assert fields.duration_s({"ms": ms}, "ms", per_second=1e3) is None
+
+
+def test_what_is_a_duration():
+    assert fields.duration_s({"ns": 1}, "ns", per_second=1e9) == 1e-9
+    assert fields.duration_s({"h": 100}, "h", per_second=1 / 3600) == 360_000
+
+
+def test_more_tokens_than_any_request_has_are_no_count():
+    assert fields.counted_tokens(10**9) == 10**9
+    assert fields.counted_tokens(10**12) is None
+
+
+def test_a_context_of_0_is_one_that_is_not_set():
+    assert fields.context_tokens({"n_ctx": 0}, "n_ctx") is None
+    assert fields.context_tokens({"n_ctx": 1}, "n_ctx") == 1

@@ -346,3 +346,21 @@ def test_mistralrs_times_of_usage(interpret):
     told = usage(397, 100, total_prompt_time_sec=1.06, total_completion_time_sec=7.47)
     _, times = interpret("mistralrs", told)
     assert times == ServerTimes(told_by="usage", prefill_s=1.06, decode_s=7.47, decode_steps=99)
+
+
+def test_llama_server_timings_go_before_a_usage_that_contradicts_them(interpret):
+    for prompt in (0, 2240):
+        counts, times = interpret("llama-server", usage(prompt, 6, cached=0), COLD_TIMINGS)
+        assert counts == counted(224, 0, 6)
+        assert times.prefill_tokens == 224
+    empty = COLD_TIMINGS | {"prompt_n": 0}
+    assert interpret("llama-server", usage(224, 6, cached=3), empty)[0] == counted(224, 3, 6)
+
+
+def test_vllm_a_queue_of_0_was_no_wait_and_an_impossible_one_is_unknown(interpret):
+    def queue_s(ms):
+        return interpret("vllm", usage(64, 5), VLLM_METRICS | {"queue_time_ms": ms})[1].queue_s
+
+    assert queue_s(0) == 0.0
+    assert queue_s(250) == 0.25
+    assert queue_s(2**52) is None

@@ -35,7 +35,8 @@ from twospeed.records.errors import (
 )
 from twospeed.sources.live.channel import Access, Channel
 from twospeed.sources.live.clock import MonotonicClock
-from twospeed.sources.live.connection import Connection, connect
+from twospeed.sources.live.connecting import connect
+from twospeed.sources.live.connection import Connection
 from twospeed.sources.live.receiver import UserReceiver
 from twospeed.sources.live.target import Target
 from twospeed.sources.live.time_limits import Limits
@@ -309,6 +310,23 @@ def test_each_stage_has_its_limit_and_its_words(script, limits: Limits, stage: s
     assert url in str(exchange.failure)
     assert exchange.failure.hint
     assert not still_open
+
+
+def test_a_long_stream_is_no_stall_and_its_pings_are_no_text():
+    """The bytes of a long stream are let go of while it arrives; its limits go on."""
+    burst = [chunk(delta(content="x" * 300))] * 60
+    slow = [step for _ in range(3) for step in (0.12, chunk(delta(content="y" * 9_000)))]
+    pings = [step for _ in range(40) for step in (0.03, chunk(b": ping\n\n"))]
+    limits = Limits(headers_s=5, first_text_s=5, gap_s=0.2, total_s=5)
+
+    async def talk(server, channel):
+        request = channel.access.request(CHAT, body={})
+        return await channel.exchange(request, limits, None, "openai_chat")
+
+    exchange = run({CHAT: [STREAM_HEAD, *burst, *slow, *pings]}, talk)
+    assert isinstance(exchange.failure, TimedOut)
+    assert "stalled" in str(exchange.failure)
+    assert [len(event.text) for event in exchange.reading.finish().text] == [300] * 60 + [9_000] * 3
 
 
 def test_a_response_beyond_the_bound_is_cut_off():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from twospeed.sources.host import (
     CpuSample,
     HostWatch,
     conditions_between,
+    cpu_waited_s,
     listener_pid,
     process_facts,
 )
@@ -138,3 +140,40 @@ def test_a_process_that_is_gone():
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     assert process_facts(process.pid) is None
+
+
+def pressed(seconds: float, *, span_s: float = 10.0) -> tuple[CpuSample, CpuSample]:
+    """Samples between which some task waited so long for a processor."""
+    after = later(total=100, idle=90)
+    return (
+        dataclasses.replace(START, at_s=100.0, waited_s=50.0),
+        dataclasses.replace(after, at_s=100.0 + span_s, waited_s=50.0 + seconds),
+    )
+
+
+def test_pressure_is_the_share_of_time_in_which_someone_waited():
+    conditions = conditions_between(*pressed(2.0))
+    assert conditions.cpu_pressure == pytest.approx(0.2)
+    assert conditions.trusted
+    assert conditions_between(*pressed(2.0, span_s=0.0)).cpu_pressure is None
+    assert conditions_between(START, later(total=100, idle=90)).cpu_pressure is None
+
+
+def test_pressure_counts_against_the_numbers_only_where_no_model_runs():
+    assert conditions_between(*pressed(9.0)).trusted, "its own threads wait for each other"
+    away = conditions_between(*pressed(9.0), server_is_local=False)
+    assert not away.trusted
+    assert "waited for a processor during 90%" in away.warnings[0]
+    assert conditions_between(*pressed(2.5), server_is_local=False).trusted
+
+
+def test_pressure_as_linux_writes_it(tmp_path):
+    file = tmp_path / "cpu"
+    file.write_text(
+        "some avg10=1.53 avg60=0.87 avg300=0.30 total=1500000\n"
+        "full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
+    )
+    assert cpu_waited_s(file) == 1.5
+    file.write_text("garbage")
+    assert cpu_waited_s(file) is None
+    assert cpu_waited_s(tmp_path / "none") is None

@@ -160,3 +160,9 @@ def test_nothing_is_learned_from_a_text_of_the_users_own():
     sizer = PromptSizer(writer, Runtime(), None)
     sizer.learn(Prompt.given("one two three"), 4000)
     assert writer.rate == 1.35
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 10**6])
+def test_a_tokenizer_that_lies_does_not_blow_the_prompt_up(tokens: int):
+    lengths, _ = sized([500, 1000], template=0, count=lambda _: tokens, runtime=Counting())
+    assert max(lengths) < 10_000

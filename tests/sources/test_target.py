@@ -23,6 +23,8 @@ from twospeed.sources.live.target import Target
         ("[::1]:8080", "http://[::1]:8080"),
         ("::1", "http://[::1]"),
         ("http://[::1]:8080/", "http://[::1]:8080"),
+        ("http://[fe80::1%eth0]:8080", "http://[fe80::1%25eth0]:8080"),
+        ("http://[fe80::1%25eth0]:8080/v1", "http://[fe80::1%25eth0]:8080"),
         ("HTTPS://Example.COM:443/v1/", "https://example.com"),
         ("https://example.com:8443", "https://example.com:8443"),
         ("http://a.b/v1/chat/completions", "http://a.b"),
@@ -56,6 +58,8 @@ def test_what_people_type(typed: str, url: str):
         ("http://host/?a=b", "after ?"),
         ("http://-\u2603\u2603-..x", "names no host"),
         ("http://300.1.1.1", "names no host"),
+        ("http://[fe80::1%25]", "names no host"),
+        ("http://[fe80::1%25a/b]", "an address"),
     ],
 )
 def test_what_cannot_be_an_address(typed: str, part: str):
@@ -71,11 +75,20 @@ def test_credentials_are_refused_without_repeating_them():
     assert "--api-key" in caught.value.hint
 
 
+def test_a_zone_is_for_this_machine_only():
+    target = Target.parse("https://[fe80::1%25eth0]")
+    assert target.host == "fe80::1%eth0"
+    assert target.authority == "[fe80::1]"
+    assert target.bare_host == "fe80::1"
+    assert target.host_and_port == "[fe80::1]:443"
+
+
 @pytest.mark.parametrize(
     ("typed", "loopback"),
     [
         ("http://127.8.9.1", True),
         ("http://[::1]", True),
+        ("http://[::ffff:127.0.0.1]", True),
         ("http://localhost", True),
         ("http://192.168.1.4", False),
         ("http://example.com", False),

@@ -82,3 +82,15 @@ def test_a_long_prompt_is_given_a_long_wait_unless_the_user_said_otherwise():
     assert Limits().for_request(40_000, 10).first_text_s == 4000
     assert Limits().for_request(40_000, 10).total_s > 4000
     assert Limits(first_text_s=7).for_request(40_000, 10).first_text_s == 7
+
+
+def test_a_users_short_silence_bounds_the_whole_answer_too():
+    limits = Limits(first_text_s=4, headers_s=4, gap_s=4).for_request(600, 40)
+    assert limits.total_s == 3 * 4 + 40 * 4
+    assert Limits().for_request(600, 64).total_s == 3 * 300 + 600
+
+
+def test_the_bytes_of_an_answer_are_bounded_by_what_was_asked_for():
+    assert 2**22 < Limits().for_request(600, 40).response_bytes < 2**23
+    assert Limits().for_request(10**6, 10**6).response_bytes == 256 * 2**20
+    assert Limits(response_bytes=1000).for_request(600, 40).response_bytes == 1000

@@ -40,3 +40,28 @@ def test_a_line_carries_the_stamp_of_its_line_feed():
 def test_nothing_is_no_line():
     assert NdjsonDecoder().end() == []
     assert decode([b"\n \r\n"]) == []
+
+
+SEGMENTS = [
+    b'{"a":1}\n',
+    b'{"a":1}\r\n',
+    b"\n",
+    b" \n",
+    b'{"a"',
+    b":1}",
+    b'{"b":2}\n{"c":3}\n',
+    b"x",
+]
+
+
+@given(segments=st.lists(st.sampled_from(SEGMENTS), max_size=12))
+def test_a_lone_line_need_not_be_fed(segments):
+    decoder, lines = NdjsonDecoder(), []
+    for number, data in enumerate(segments):
+        raw = decoder.lone_event(data)
+        if raw is None:
+            lines += decoder.feed(Segment(at_ns=10 + number, data=data, read=number))
+        elif raw.strip():
+            lines.append(NdjsonLine(at_ns=10 + number, read=number, raw=raw.strip()))
+    assert lines + decoder.end() == decode(segments)
+    assert NdjsonDecoder().lone_event(b"{}\n") == b"{}"

@@ -123,3 +123,41 @@ def test_error_lines_outside_the_standard_are_seen():
         (None, "1", None),
         ("error", '{"message":"y"}', None),
     ]
+
+
+SEGMENTS = [
+    b"data: a\n\n",
+    b"data: a\rdata: b\n\n",
+    b"data: a\r\n\r\n",
+    b"data: a\n\r\n",
+    b"data: \n\n",
+    b"data: a\n",
+    b"data:a\n\n",
+    b"\n",
+    b"a",
+    b"\r",
+    b"event: x\n",
+    b": ping\n\n",
+    b"data: a\n\ndata: b\n\n",
+    "data: \u2028ü\n\n".encode(),
+    b"\xef\xbb\xbf",
+]
+
+
+@given(segments=st.lists(st.sampled_from(SEGMENTS), max_size=12))
+def test_a_lone_event_need_not_be_fed(segments):
+    decoder, events = SseDecoder(), []
+    for number, data in enumerate(segments):
+        raw = decoder.lone_event(data)
+        if raw is None:
+            events += decoder.feed(Segment(at_ns=1000 + number, data=data, read=number))
+        else:
+            events.append(SseEvent(at_ns=1000 + number, read=number, raw=raw))
+    assert events + decoder.end() == decode(segments)
+
+
+def test_between_events_the_commonest_segment_is_a_lone_event():
+    decoder = SseDecoder()
+    assert decoder.lone_event(b"data: {}\n\n") is None, "a byte order mark may stand at the start"
+    decoder.feed(Segment(at_ns=1, data=b"data: {}\n\n", read=0))
+    assert decoder.lone_event(b"data: {}\n\n") == b"{}"

@@ -24,7 +24,7 @@ class Command(Protocol):
         """Declare options, with an epilogue of real examples."""
 
     def run(self, args: Namespace) -> int:
-        """Do it and return the exit status (DESIGN: 0, 1, 2, 3, 4, 70)."""
+        """Do it and return the exit status (README, Exit status)."""
 
 
 def all_commands() -> tuple[Command, ...]:

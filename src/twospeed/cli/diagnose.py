@@ -27,76 +27,10 @@ class Diagnose:
         """Declare the options."""
         parser.epilog = EPILOGUE
         parser.formatter_class = RawDescriptionHelpFormatter
-        where = parser.add_argument_group("what to measure")
-        where.add_argument("url", nargs="?", metavar="URL", help="endpoint, for example :8080")
-        where.add_argument(
-            "--embedded", action="store_true", help="measure a real llama.cpp started by twospeed"
-        )
-        where.add_argument(
-            "--engine",
-            action="append",
-            default=[],
-            metavar="FLAG=VALUE",
-            help="a llama-server setting of the embedded engine, such as threads=2 (repeatable)",
-        )
-        where.add_argument("-m", "--model", help="model name (default: the loaded or first one)")
-        where.add_argument(
-            "--api-key",
-            default=None,
-            help="sent as bearer token (default: OPENAI_API_KEY when URL is given)",
-        )
-        where.add_argument("--runtime", metavar="ID", help="take the endpoint for this runtime")
-        where.add_argument(
-            "--from", dest="from_file", type=Path, metavar="FILE", help="report a saved run again"
-        )
-        how = parser.add_argument_group("your request and your goals")
-        how.add_argument("--prompt-tokens", type=positive_int, metavar="N", help="default 2000")
-        how.add_argument("--output-tokens", type=positive_int, metavar="N", help="default 300")
-        how.add_argument(
-            "--wait-goal", type=positive_float, metavar="SECONDS", help="first token (default 2)"
-        )
-        how.add_argument(
-            "--stream-goal", type=positive_float, metavar="TOK/S", help="speed (default 20)"
-        )
-        cost = parser.add_argument_group("cost and conduct")
-        cost.add_argument(
-            "--budget", type=positive_float, default=40.0, metavar="SECONDS", help="default 40"
-        )
-        cost.add_argument(
-            "--timeout",
-            type=positive_float,
-            default=300.0,
-            metavar="SECONDS",
-            help="longest silence of the server, model load included (default 300)",
-        )
-        cost.add_argument(
-            "--ignore-timings",
-            action="store_true",
-            help="judge by arrival times alone, as for a runtime without clocks of its own",
-        )
-        cost.add_argument(
-            "--no-probe",
-            action="store_true",
-            help="leave out the memory and processor probe of this machine",
-        )
-        out = parser.add_argument_group("output")
-        form = out.add_mutually_exclusive_group()
-        form.add_argument("--json", action="store_true", help="one JSON object (twospeed.report/1)")
-        form.add_argument("--markdown", action="store_true", help="fit for a forum or an issue")
-        out.add_argument(
-            "-o", "--out", type=Path, metavar="FILE", help="write there, not to stdout"
-        )
-        out.add_argument(
-            "--save", type=Path, metavar="FILE", help="keep every record as it is made"
-        )
-        out.add_argument("--no-color", action="store_true", help="also: NO_COLOR=1")
-        out.add_argument(
-            "--fail-on",
-            action="append",
-            default=[],
-            metavar="WORD",
-            help="exit 1 if the slow phase or a cause is this (repeatable; 'any' for all)",
-        )
+        _where_arguments(parser)
+        _request_arguments(parser)
+        _cost_arguments(parser)
+        _output_arguments(parser)
 
     def run(self, args: Namespace) -> int:
         """Measure or read, then report."""
@@ -110,6 +44,84 @@ class Diagnose:
         report = build_report(run)
         deliver(report, args)
         return exit_status(report, args.fail_on)
+
+
+def _where_arguments(parser: ArgumentParser) -> None:
+    where = parser.add_argument_group("what to measure")
+    where.add_argument("url", nargs="?", metavar="URL", help="endpoint, for example :8080")
+    where.add_argument(
+        "--embedded", action="store_true", help="measure a real llama.cpp started by twospeed"
+    )
+    where.add_argument(
+        "--engine",
+        action="append",
+        default=[],
+        metavar="FLAG=VALUE",
+        help="a llama-server setting of the embedded engine, such as threads=2 (repeatable)",
+    )
+    where.add_argument("-m", "--model", help="model name (default: the loaded or first one)")
+    where.add_argument(
+        "--api-key",
+        default=None,
+        help="sent as bearer token (default: OPENAI_API_KEY when URL is given)",
+    )
+    where.add_argument("--runtime", metavar="ID", help="take the endpoint for this runtime")
+    where.add_argument(
+        "--from", dest="from_file", type=Path, metavar="FILE", help="report a saved run again"
+    )
+
+
+def _request_arguments(parser: ArgumentParser) -> None:
+    how = parser.add_argument_group("your request and your goals")
+    how.add_argument("--prompt-tokens", type=positive_int, metavar="N", help="default 2000")
+    how.add_argument("--output-tokens", type=positive_int, metavar="N", help="default 300")
+    how.add_argument(
+        "--wait-goal", type=positive_float, metavar="SECONDS", help="first token (default 2)"
+    )
+    how.add_argument(
+        "--stream-goal", type=positive_float, metavar="TOK/S", help="speed (default 20)"
+    )
+
+
+def _cost_arguments(parser: ArgumentParser) -> None:
+    cost = parser.add_argument_group("cost and conduct")
+    cost.add_argument(
+        "--budget", type=positive_float, default=40.0, metavar="SECONDS", help="default 40"
+    )
+    cost.add_argument(
+        "--timeout",
+        type=positive_float,
+        default=300.0,
+        metavar="SECONDS",
+        help="longest silence of the server, model load included (default 300)",
+    )
+    cost.add_argument(
+        "--ignore-timings",
+        action="store_true",
+        help="judge by arrival times alone, as for a runtime without clocks of its own",
+    )
+    cost.add_argument(
+        "--no-probe",
+        action="store_true",
+        help="leave out the memory and processor probe of this machine",
+    )
+
+
+def _output_arguments(parser: ArgumentParser) -> None:
+    out = parser.add_argument_group("output")
+    form = out.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object (twospeed.report/1)")
+    form.add_argument("--markdown", action="store_true", help="fit for a forum or an issue")
+    out.add_argument("-o", "--out", type=Path, metavar="FILE", help="write there, not to stdout")
+    out.add_argument("--save", type=Path, metavar="FILE", help="keep every record as it is made")
+    out.add_argument("--no-color", action="store_true", help="also: NO_COLOR=1")
+    out.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="exit 1 if the slow phase or a cause is this (repeatable; 'any' for all)",
+    )
 
 
 def positive_int(text: str) -> int:

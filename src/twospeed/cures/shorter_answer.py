@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from twospeed.cures.cure import Proposal
-from twospeed.cures.decode_time import steps_of
 from twospeed.findings.budget import largest_wait_part
 from twospeed.findings.finding import Cause
 from twospeed.findings.observed import Observed
+from twospeed.findings.phase_times import decode_steps
 from twospeed.fits.interval import Interval
 
 _CAUSES: tuple[Cause, ...] = (
@@ -21,13 +21,14 @@ _THINK = {"ollama": 'send "think": false'}
 
 def propose(observed: Observed) -> list[Proposal]:
     """What half the answer and half the reasoning would save; nothing without a decode curve."""
-    steps, share = steps_of(observed), observed.reasoning.share or 0.0
+    work, share = observed.run.workload, observed.reasoning.share or 0.0
+    steps = decode_steps(work)
     runtime = observed.run.source.runtime or ""
     proposals = []
     answer = _last_steps_s(observed, steps * (1.0 - share) / 2)
     if answer is not None:
         limit = '"num_predict"' if runtime == "ollama" else '"max_tokens"'
-        how = f"ask for brevity; cap it with {limit}: {observed.run.workload.output_tokens // 2}"
+        how = f"ask for brevity; cap it with {limit}: {work.output_tokens // 2}"
         reasons_long = largest_wait_part(observed.budget) == "reasoning_s"
         late = reasons_long and observed.stream.verdict != "slow"
         proposals.append(
@@ -53,4 +54,4 @@ def _last_steps_s(observed: Observed, fewer: float) -> Interval | None:
     fit, work = observed.decode, observed.run.workload
     if fit is None or fewer < 1.0:
         return None
-    return fit.seconds(work.prompt_tokens + steps_of(observed) - fewer, fewer)
+    return fit.seconds(work.prompt_tokens + decode_steps(work) - fewer, fewer)

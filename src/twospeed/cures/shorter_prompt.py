@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from twospeed.cures.cure import Proposal, spared
-from twospeed.cures.decode_time import parted, steps_of
+from twospeed.cures.decode_time import parted
 from twospeed.findings.observed import Observed
+from twospeed.findings.phase_times import decode_steps
 
 
 def propose(observed: Observed) -> list[Proposal]:
@@ -33,5 +34,5 @@ def propose(observed: Observed) -> list[Proposal]:
     )
     if decode is None or observed.decode_s is None:
         return [proposal]
-    saved = spared(observed.decode_s, decode.seconds(half, steps_of(observed)))
+    saved = spared(observed.decode_s, decode.seconds(half, decode_steps(work)))
     return [parted(proposal, saved, observed)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from twospeed.cures.cure import Proposal
-from twospeed.cures.decode_time import parted, steps_of
+from twospeed.cures.decode_time import parted
 from twospeed.findings.observed import Observed
+from twospeed.findings.phase_times import decode_steps
 from twospeed.fits.interval import Interval
 
 PROPORTIONAL = Interval(0.6, 0.8, 0.95)
@@ -30,10 +31,8 @@ def propose(observed: Observed) -> list[Proposal]:
         return []
     bits = bits_per_weight(observed)
     reached = BELOW_FOUR_BITS if bits is not None and bits < SMALL_BITS else PROPORTIONAL
-    weights_s = fit.per_token_s * steps_of(observed)
-    saved = Interval(
-        *(weights_s * (1.0 - 1.0 / (2.0 * s)) for s in (reached.low, reached.likely, reached.high))
-    )
+    weights_s = fit.per_token_s * decode_steps(observed.run.workload)
+    saved = reached.through(lambda share: weights_s * (1.0 - 1.0 / (2.0 * share)))
     proposal = Proposal(
         cure="smaller quantization",
         causes=(

@@ -170,6 +170,7 @@ _PHASE_OF_PART: dict[str, SlowPhase] = {
     "reasoning_s": "decode",
     "unexplained_s": "unknown",
 }
+_WITH_SLOW_STREAM: dict[SlowPhase, SlowPhase] = {"prefill": "both", "unknown": "decode"}
 
 
 def slow_phase(budget: TimeBudget, wait: Wait, stream: Stream) -> SlowPhase:
@@ -179,9 +180,7 @@ def slow_phase(budget: TimeBudget, wait: Wait, stream: Stream) -> SlowPhase:
     """
     if wait.verdict == "slow":
         phase = _PHASE_OF_PART[largest_wait_part(budget)]
-        if stream.verdict != "slow":
-            return phase
-        return {"prefill": "both", "unknown": "decode"}.get(phase, phase)  # type: ignore[return-value]
+        return _WITH_SLOW_STREAM.get(phase, phase) if stream.verdict == "slow" else phase
     if stream.verdict == "slow":
         return "decode"
     return "none" if wait.verdict == stream.verdict == "fine" else "unknown"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twospeed.findings.budget import largest_wait_part
 from twospeed.findings.finding import Cause, Certainty, Evidence, Finding
+from twospeed.findings.machine_share import share_evidence
 from twospeed.findings.observed import Observed
 from twospeed.findings.placement import gpu_share
 from twospeed.fits.decode import DecodeFit
@@ -84,18 +85,10 @@ def _pace(observed: Observed) -> list[Finding]:
 
 def _pace_evidence(observed: Observed) -> tuple[Evidence, ...]:
     limits = observed.limits
-    evidence = [
-        Evidence(what="decode speed", value=observed.stream.tps, unit="tok/s", origin="fit")
-    ]
-    if limits.decode_of_limit_frac is not None:
-        share = limits.decode_of_limit_frac
-        evidence.append(
-            Evidence(what="share of the decode ceiling", value=share.value, origin=share.origin)
-        )
-    if limits.decode_normal is not None:
-        low = limits.decode_normal.low
-        evidence.append(Evidence(what="normal from", value=low, origin="catalogue"))
-    return tuple(evidence)
+    return (
+        Evidence(what="decode speed", value=observed.stream.tps, unit="tok/s", origin="fit"),
+        *share_evidence("decode", limits.decode_of_limit_frac, limits.decode_normal),
+    )
 
 
 def _long_reasoning(observed: Observed) -> list[Finding]:

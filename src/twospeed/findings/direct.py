@@ -25,8 +25,7 @@ def direct_prefill(
     seconds = [
         point.s * wanted / uncached
         for point in points
-        if (uncached := point.prompt_tokens - point.cached_tokens) > 0
-        and abs(uncached - wanted) <= NEAR_FRAC * wanted
+        if (uncached := point.uncached_tokens) > 0 and abs(uncached - wanted) <= NEAR_FRAC * wanted
     ]
     return _spread(seconds)
 

@@ -1,6 +1,6 @@
 """A named cause with its evidence: the words a report is made of.
 
-The identifiers are API (DESIGN: closed list of causes); their wording lives in `report/words.py`.
+The identifiers are API, a closed list; their wording lives in `report/words.py`.
 """
 
 from __future__ import annotations

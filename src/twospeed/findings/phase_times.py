@@ -46,6 +46,11 @@ def uncached_tokens(workload: Workload) -> int:
     return max(workload.prompt_tokens - workload.cached_prompt_tokens, 0)
 
 
+def decode_steps(workload: Workload) -> int:
+    """Steps of the workload's answer: its first token comes out of prefill."""
+    return max(workload.output_tokens - 1, 0)
+
+
 def phase_times(run: Run) -> PhaseTimes:
     """Seconds and speed of both phases of the workload's request."""
     seen = decode_points(run.records, ignore_timings=run.ignore_timings)
@@ -81,8 +86,7 @@ def _prefill_times(run: Run) -> PrefillTimes:
 def _decode_seconds(
     fit: DecodeFit | None, per_token: Interval | None, workload: Workload
 ) -> Interval | None:
-    # The first token comes out of prefill, so a workload of n tokens has n - 1 decode steps.
-    steps = max(workload.output_tokens - 1, 0)
+    steps = decode_steps(workload)
     if fit is not None:
         return fit.seconds(workload.prompt_tokens, steps)
     return per_token.scaled(steps) if per_token is not None else None

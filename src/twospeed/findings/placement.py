@@ -66,8 +66,4 @@ def offload_saving_frac(share: float) -> Interval:
 
     `t = share + (1 - share) · r` against `t = 1`, r being how much slower system memory is.
     """
-    low, likely, high = (
-        1.0 - 1.0 / (share + (1.0 - share) * slower)
-        for slower in (SLOWER.low, SLOWER.likely, SLOWER.high)
-    )
-    return Interval(low, likely, high)
+    return SLOWER.through(lambda slower: 1.0 - 1.0 / (share + (1.0 - share) * slower))

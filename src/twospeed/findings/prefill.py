@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from twospeed.findings.budget import largest_wait_part
 from twospeed.findings.finding import Cause, Certainty, Evidence, Finding
+from twospeed.findings.machine_share import share_evidence
 from twospeed.findings.observed import Observed
+from twospeed.findings.phase_times import uncached_tokens
 from twospeed.findings.prompt_cache import reuse_saving_s
 from twospeed.fits.interval import Interval
 
@@ -47,8 +49,7 @@ def _cause(observed: Observed) -> tuple[Cause, Certainty]:
     if limits.prefill_normal is not None and limits.prefill_of_limit_frac is not None:
         low = limits.prefill_of_limit_frac.value < limits.prefill_normal.low
         return ("prefill.compute_low" if low else "prompt.large"), "inferred"
-    work = observed.run.workload
-    small = work.prompt_tokens - work.cached_prompt_tokens < SMALL_PROMPT_TOKENS
+    small = uncached_tokens(observed.run.workload) < SMALL_PROMPT_TOKENS
     flat = _gain_over_decode(observed) < NO_BATCH_GAIN
     return ("prefill.compute_low" if small or flat else "prompt.large"), "possible"
 
@@ -85,20 +86,13 @@ def _costs_s(observed: Observed, cause: Cause, prefill: Interval) -> float:
     return prefill.likely
 
 
-def _evidence(observed: Observed, tps: Interval) -> tuple[Evidence, ...]:
+def _evidence(observed: Observed, prefill_tps: Interval) -> tuple[Evidence, ...]:
     work, limits = observed.run.workload, observed.limits
     evidence = [
         Evidence(what="prompt", value=work.prompt_tokens, unit="tok", origin="assumed"),
-        Evidence(what="prefill speed", value=tps.likely, unit="tok/s", origin="fit"),
+        Evidence(what="prefill speed", value=prefill_tps.likely, unit="tok/s", origin="fit"),
+        *share_evidence("prefill", limits.prefill_of_limit_frac, limits.prefill_normal),
     ]
-    if limits.prefill_of_limit_frac is not None:
-        share = limits.prefill_of_limit_frac
-        evidence.append(
-            Evidence(what="share of the prefill ceiling", value=share.value, origin=share.origin)
-        )
-    if limits.prefill_normal is not None:
-        low = limits.prefill_normal.low
-        evidence.append(Evidence(what="normal from", value=low, origin="catalogue"))
     batch = _batch_tokens(observed)
     if batch is not None:
         evidence.append(Evidence(what="batch", value=batch, unit="tok", origin="server"))

@@ -47,7 +47,7 @@ def reuse_saving_s(observed: Observed) -> Interval | None:
         cached = max(int(frac * work.prompt_tokens), work.cached_prompt_tokens)
         return max(before.likely - fit.seconds(work.prompt_tokens, cached).likely, 0.0)
 
-    return Interval(*map(saved, (REUSABLE_FRAC.low, REUSABLE_FRAC.likely, REUSABLE_FRAC.high)))
+    return REUSABLE_FRAC.through(saved)
 
 
 def _cause(observed: Observed) -> tuple[Cause, Certainty]:
@@ -61,7 +61,9 @@ def _cause(observed: Observed) -> tuple[Cause, Certainty]:
 
 
 def _evidence(observed: Observed) -> tuple[Evidence, ...]:
-    told: Origin = "server" if observed.reuse.how_known in ("server", "setting") else "client"
+    if observed.reuse.how_known == "setting":
+        return (Evidence(what="prompt cache switched on", value=False, origin="server"),)
+    told: Origin = "server" if observed.reuse.how_known == "server" else "client"
     evidence = [Evidence(what="same prompt sent again was reused", value="no", origin=told)]
     for case in observed.reuse.cases[:1]:
         evidence.append(
@@ -70,8 +72,6 @@ def _evidence(observed: Observed) -> tuple[Evidence, ...]:
         evidence.append(
             Evidence(what="prefill of the repeat", value=case.prefill_s, unit="s", origin=told)
         )
-    if observed.reuse.how_known == "setting":
-        return (Evidence(what="prompt cache switched on", value=False, origin="server"),)
     evidence.append(
         Evidence(
             what="part of the next prompt that stays the same",

@@ -35,7 +35,7 @@ def find_all(observed: Observed) -> tuple[Finding, ...]:
     """At most three findings, worst first; weakened when the conditions cannot be trusted."""
     found = [finding for find in finders() for finding in find(observed)]
     worst = sorted(found, key=_rank)[:MOST_FINDINGS]
-    if observed.run.conditions.trusted and not disproves(worst) and not observed.unsteady:
+    if is_trusted(observed, worst):
         return tuple(worst)
     return tuple(
         finding
@@ -43,6 +43,11 @@ def find_all(observed: Observed) -> tuple[Finding, ...]:
         else replace(finding, certainty=weakened(finding.certainty))
         for finding in worst
     )
+
+
+def is_trusted(observed: Observed, found: Sequence[Finding]) -> bool:
+    """Whether the numbers can be relied on: quiet conditions, clocks that agree, steady repeats."""
+    return observed.run.conditions.trusted and not disproves(found) and not observed.unsteady
 
 
 def disproves(found: Sequence[Finding]) -> bool:

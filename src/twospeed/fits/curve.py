@@ -35,8 +35,11 @@ NOISE_PRIOR_WEIGHT = 2.0
 """... counted as that many seen deviations, so that three lucky repeats do not claim certainty."""
 WILD_DEVIATIONS = 5.0
 """A timing further off than this many standard deviations is a wild repeat ..."""
+TOO_SHORT = -0.7
 WILD_SHARE = 0.2
 """... unless more than this share were: then it is noise."""
+BAD_DEVIATION = 0.3
+"""A curve that the timings miss by this share on average is not the one they follow."""
 BEYOND_FRAC_PER_DOUBLING = 0.10
 """Past the measured range the shape itself is an assumption: this much wider per doubling."""
 
@@ -70,7 +73,8 @@ def fit_curve(
         cells: timings with the same number are repeats of each other.
         doubtful: column of the coefficient that must earn its place.
     """
-    slowness = seconds / _fitted(features, _least_absolute(features, seconds), seconds)
+    robust = _least_absolute(features, seconds)
+    slowness = seconds / _fitted(features, robust, seconds)
     cell = np.asarray(cells)
     wild = _wild(slowness - 1.0, cell)
     kept = ~wild
@@ -80,8 +84,10 @@ def fit_curve(
     # The scatter of a median of m, relative to one timing: π/2m for large m, exact for m = 1 and
     # within 1 % for m = 3 and 5.
     spread = np.sqrt((np.pi / 2) / (repeats + np.pi / 2 - 1))
-    weights = 1.0 / (medians * spread)
-    for _ in range(2):  # by the curve itself, since slow medians would otherwise count less
+    # By the curve and not by the timings: a slow one would count less, and one that came out far
+    # too short would count for all.
+    weights = 1.0 / (_fitted(rows, robust, medians) * spread)
+    for _ in range(2):
         scaled = rows * weights[:, None]
         full = likely = _non_negative(scaled, (medians * weights)[None])[0]
         weights = 1.0 / (_fitted(rows, full, medians) * spread)
@@ -130,8 +136,19 @@ def near_cells(values: Sequence[float], *, within_frac: float = 0.05) -> list[in
 
 
 def _least_absolute(features: Floats, seconds: Floats) -> Floats:
-    """Coefficients of least absolute relative deviation, by reweighted least squares."""
-    weights = 1.0 / seconds
+    """Coefficients of least absolute relative deviation, by reweighted least squares.
+
+    Timings that came out far too short can hold the search where it begins; when what it finds fits
+    badly, it begins once more from the long ones.
+    """
+    found = _reweighted(features, seconds, 1.0 / seconds)
+    if _deviation(features, found, seconds) < BAD_DEVIATION:
+        return found
+    other = _reweighted(features, seconds, np.ones_like(seconds))
+    return min(found, other, key=lambda each: _deviation(features, each, seconds))
+
+
+def _reweighted(features: Floats, seconds: Floats, weights: Floats) -> Floats:
     found: Floats = np.zeros(features.shape[1])
     for _ in range(8):
         found = _non_negative(features * weights[:, None], (seconds * weights)[None])[0]
@@ -139,6 +156,11 @@ def _least_absolute(features: Floats, seconds: Floats) -> Floats:
         # Deviations under 1 % are all the same to it, which also keeps the weights finite.
         weights = 1.0 / (fitted * np.sqrt(np.maximum(abs(seconds / fitted - 1.0), 0.01)))
     return found
+
+
+def _deviation(features: Floats, coefficients: Floats, seconds: Floats) -> float:
+    """Mean relative distance of the timings from the curve."""
+    return float(abs(seconds / _fitted(features, coefficients, seconds) - 1.0).mean())
 
 
 def _fitted(features: Floats, coefficients: Floats, seconds: Floats) -> Floats:
@@ -152,8 +174,9 @@ def _wild(deviations: Floats, cells: NDArray[np.int_]) -> NDArray[np.bool_]:
     wild = abs(deviations) > WILD_DEVIATIONS * typical
     if wild.mean() > WILD_SHARE:
         return np.zeros_like(wild)
-    # Alone at its length it may be the curve that bends: only a repeat can be called wild.
-    return wild & np.isin(cells, cells[~wild])
+    # Alone at its length it may be the curve that bends: only a repeat can be called wild, or what
+    # took a fraction of the time, as no overhead, linear or quadratic part could make it.
+    return wild & (np.isin(cells, cells[~wild]) | (deviations < TOO_SHORT))
 
 
 def _cell_medians(

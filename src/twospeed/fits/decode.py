@@ -1,7 +1,7 @@
 """How long one answer token takes: `t(d) = p + q·d` at depth d.
 
-p is reading the weights, q·d reading the KV cache. Source: DESIGN §5; Pope et al., Efficiently
-Scaling Transformer Inference (2022), §2.
+p is reading the weights, q·d reading the KV cache. Source: Pope et al., Efficiently Scaling
+Transformer Inference (2022), §2.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 from msgspec import Struct
@@ -28,6 +29,14 @@ class Interval(Struct, frozen=True):
         """The interval of `factor` times the quantity."""
         ends = (self.low * factor, self.high * factor)
         return type(self)(min(ends), self.likely * factor, max(ends))
+
+    def plus(self, other: Interval) -> Interval:
+        """The interval of a sum whose parts err together, being read off the same curves."""
+        return Interval(self.low + other.low, self.likely + other.likely, self.high + other.high)
+
+    def through(self, rising: Callable[[float], float]) -> Interval:
+        """The interval of a function of the quantity that rises with it."""
+        return Interval(rising(self.low), rising(self.likely), rising(self.high))
 
     def divided_into(self, amount: float) -> Self:
         """The interval of `amount` / quantity, for a quantity and an amount ≥ 0.

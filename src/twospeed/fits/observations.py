@@ -184,14 +184,14 @@ def _is_clean(record: RequestRecord) -> bool:
 
 
 def _prefill_point(
-    record: RequestRecord, time: PrefillTime | None, origin: Origin
+    record: RequestRecord, prefill: PrefillTime | None, origin: Origin
 ) -> PrefillPoint | None:
-    if time is None or time.uncached_tokens < FEWEST_UNCACHED_TOKENS:
+    if prefill is None or prefill.uncached_tokens < FEWEST_UNCACHED_TOKENS:
         return None
     return PrefillPoint(
-        prompt_tokens=time.uncached_tokens + time.cached_tokens,
-        cached_tokens=time.cached_tokens,
-        s=time.s,
+        prompt_tokens=prefill.uncached_tokens + prefill.cached_tokens,
+        cached_tokens=prefill.cached_tokens,
+        s=prefill.s,
         origin=origin,
         record=record.number,
         cached_is_assumed=cached_is_hidden(record),
@@ -199,18 +199,18 @@ def _prefill_point(
 
 
 def _decode_point(
-    record: RequestRecord, time: DecodeTime | None, origin: Origin
+    record: RequestRecord, decode: DecodeTime | None, origin: Origin
 ) -> DecodePoint | None:
     prompt = _prompt_tokens(record)
-    if time is None or time.steps < FEWEST_STEPS or prompt is None:
+    if decode is None or decode.steps < FEWEST_STEPS or prompt is None:
         return None
-    output = record.counts.output_tokens or time.steps + 1
+    output = record.counts.output_tokens or decode.steps + 1
     # Our clock saw only the steps after hidden reasoning, which deepened the context.
     hidden = hidden_output_tokens(record) if origin == "client" else 0
     return DecodePoint(
         depth_tokens=prompt + (output + hidden) / 2,
-        per_token_s=time.s / time.steps,
-        steps=time.steps,
+        per_token_s=decode.s / decode.steps,
+        steps=decode.steps,
         origin=origin,
         record=record.number,
     )
@@ -226,16 +226,16 @@ def _prompt_tokens(record: RequestRecord) -> int | None:
 def _prefill_of(
     record: RequestRecord, round_trip_s: float | None, ignore_timings: bool
 ) -> tuple[float | None, float | None, Origin | None]:
-    time = None if ignore_timings else server_prefill(record)
+    prefill = None if ignore_timings else server_prefill(record)
     origin: Origin = "server"
-    if time is None and not ignore_timings and record.server and record.server.prefill_s:
+    if prefill is None and not ignore_timings and record.server and record.server.prefill_s:
         return record.server.prefill_s, None, origin  # of an unknown part of the prompt
-    if time is None:
-        time = client_prefill(record, round_trip_s, ignore_timings=ignore_timings)
+    if prefill is None:
+        prefill = client_prefill(record, round_trip_s, ignore_timings=ignore_timings)
         origin = "client"
-    if time is None:
+    if prefill is None:
         return None, None, None
-    return time.s, time.uncached_tokens / time.s, origin
+    return prefill.s, prefill.uncached_tokens / prefill.s, origin
 
 
 def _decode_of(

@@ -13,6 +13,12 @@ ENDED_BY_A_TOKEN = frozenset(
 
 SHORTEST_S = 1e-9
 """Less than the unit of every clock is no measurement, and its rate would have no bounds."""
+MOST_HELD_BACK_FRAC = 0.5
+"""A wait that is mostly decode of the first event says little about prefill."""
+CHUNKED_TOKENS = 1.5
+"""From so many tokens per event on, events hold several."""
+LONE_CHARS_FRAC = 0.6
+"""A first event with less of the usual text per event holds only the token that prefill gave."""
 LATE_HEADERS_S = 0.1
 LATE_HEADERS_FRAC = 0.05
 
@@ -85,8 +91,11 @@ def client_prefill(
         return None
     if _started_late(record, round_trip_s or 0.0, ignore_timings=ignore_timings):
         return None
-    seconds = ttft_s - (round_trip_s or 0.0) - _held_back_s(record)
-    return PrefillTime(seconds, *parts) if seconds >= SHORTEST_S else None
+    waited_s, held_back_s = ttft_s - (round_trip_s or 0.0), _held_back_s(record)
+    seconds = waited_s - held_back_s
+    if seconds < SHORTEST_S or held_back_s > MOST_HELD_BACK_FRAC * waited_s:
+        return None
+    return PrefillTime(seconds, *parts)
 
 
 def server_decode(record: RequestRecord) -> DecodeTime | None:
@@ -153,8 +162,18 @@ def _events_in_first_read(record: RequestRecord) -> int:
 
 
 def _tokens_in_first_read(record: RequestRecord, tokens: int) -> float:
+    """Tokens that the first read with text held, by its share of the events.
+
+    Prefill gives one token; a server that sends several at a time may send that one at once or wait
+    for the next ones. The amount of text in the first event tells which.
+    """
+    arrivals, together = record.arrivals, _events_in_first_read(record)
+    per_event = tokens / len(arrivals)
+    chars_per_event = sum(arrival.chars for arrival in arrivals) / len(arrivals)
+    if per_event >= CHUNKED_TOKENS and arrivals[0].chars < LONE_CHARS_FRAC * chars_per_event:
+        return 1.0 + (together - 1) * per_event
     # More events than tokens (text cut into pieces): the first still needed its whole token.
-    return max(_events_in_first_read(record) * tokens / len(record.arrivals), 1.0)
+    return max(together * per_event, 1.0)
 
 
 def _held_back_s(record: RequestRecord) -> float:
@@ -163,7 +182,7 @@ def _held_back_s(record: RequestRecord) -> float:
     if decode is None or output is None:
         return 0.0
     told = _told_in_first_read(record)
-    tokens = output / len(record.arrivals) if told is None else told
+    tokens = _tokens_in_first_read(record, output) if told is None else told
     return max(tokens - 1.0, 0.0) * decode.s / decode.steps
 
 

@@ -22,6 +22,7 @@ import random
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from twospeed.fits.hidden_reasoning import hides_reasoning
 from twospeed.fits.interval import Interval
 from twospeed.fits.ladder import MOST_OUTPUT_TOKENS, MOST_RUNGS, ladder, longest_prompt
 from twospeed.fits.rates import Rates, rates_of, spent_s
@@ -280,7 +281,7 @@ class Plan:
         self, records: Sequence[RequestRecord], rates: Rates, rung: int, *, tight: bool = False
     ) -> int:
         step_s = rates.per_output_token_s(rung)
-        if _hides_reasoning(records):
+        if hides_reasoning(records, MOST_OUTPUT_TOKENS):
             wanted = HIDDEN_OUTPUT_TOKENS
         elif tight:
             wanted = TIGHT_OUTPUT_TOKENS
@@ -335,25 +336,6 @@ def _order(window: Sequence[int], number: int) -> list[int]:
     order = list(window)
     random.Random(SEED + number).shuffle(order)  # noqa: S311 (not a secret)
     return sorted(order, key=window[0].__ne__) if number == 0 else order
-
-
-def _shows_nothing(record: RequestRecord) -> bool:
-    """Answered, yet no text and no clock of the server: it was all hidden reasoning."""
-    told = record.server is not None and record.server.decode_s is not None
-    return record.error is None and not record.arrivals and not told
-
-
-def _hides_reasoning(records: Sequence[RequestRecord]) -> bool:
-    """Whether answers of usual length stay invisible.
-
-    One such answer may be chance (a token that is no text yet); it is tried once more after a
-    longer answer has shown text.
-    """
-    short = [r for r in records if r.probe and r.probe.output_tokens <= MOST_OUTPUT_TOKENS]
-    silent = sum(map(_shows_nothing, short))
-    if not silent or any(record.arrivals for record in short):
-        return False
-    return silent > 1 or len(short) == len(records)
 
 
 def _is_known(interval: Interval, goal: float) -> bool:

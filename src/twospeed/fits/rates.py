@@ -49,21 +49,21 @@ def rates_of(
     records: Sequence[RequestRecord], *, round_trip_s: float | None, ignore_timings: bool
 ) -> Rates:
     """The rates that the records so far show, warm-up included as long as nothing else is known."""
-    speeds = [
+    shown = [
         (record, request_speeds(record, round_trip_s=round_trip_s, ignore_timings=ignore_timings))
         for record in records
         if record.error is None
     ]
-    decodes = [1 / speed.decode_tps for _, speed in speeds if speed.decode_tps]
+    decodes = [1 / one.decode_tps for _, one in shown if one.decode_tps]
     prefills = [
-        1 / speed.prefill_tps if speed.prefill_tps else _whole_per_token_s(record)
-        for record, speed in speeds
+        1 / one.prefill_tps if one.prefill_tps else _whole_per_token_s(record)
+        for record, one in shown
         if record.step != "reuse"
     ]
     extras = [
-        speed.total_s - (speed.load_s or 0.0) - speed.prefill_s - speed.decode_s
-        for record, speed in speeds
-        if record.step != "warmup" and speed.total_s and speed.prefill_s and speed.decode_s
+        one.total_s - (one.load_s or 0.0) - one.prefill_s - one.decode_s
+        for record, one in shown
+        if record.step != "warmup" and one.total_s and one.prefill_s and one.decode_s
     ]
     return Rates(
         prefill=fit_prefill(

@@ -48,58 +48,27 @@ CPU_PREFILL_SMALL = NormalRange(
     source="docs/physics.md: SmolLM2-135M about .41 of the matrix probe, llama.cpp on two cores",
 )
 
+
+def _of_specification(low: float, high: float, seen: str) -> NormalRange:
+    return NormalRange(low=low, high=high, of="specification", source=f"docs/physics.md: {seen}")
+
+
 # docs/physics.md, dense models at depth 0: medians of achieved share of the specified bandwidth.
 GPU_DECODE: dict[Backend, NormalRange] = {
-    "metal": NormalRange(
-        low=0.45,
-        high=0.95,
-        of="specification",
-        source="docs/physics.md: Apple .56 (Ultra) to .82 (base)",
-    ),
-    "cuda": NormalRange(
-        low=0.35,
-        high=0.95,
-        of="specification",
-        source="docs/physics.md: NVIDIA .43 (HBM) to .75 (Ada)",
-    ),
-    "rocm": NormalRange(
-        low=0.45, high=0.95, of="specification", source="docs/physics.md: RDNA .64, Strix Halo .79"
-    ),
-    "vulkan": NormalRange(
-        low=0.55, high=0.95, of="specification", source="docs/physics.md: RDNA .81, Strix Halo .82"
-    ),
-    "sycl": NormalRange(
-        low=0.30, high=0.80, of="specification", source="docs/physics.md: Arc .39 to .63"
-    ),
+    "metal": _of_specification(0.45, 0.95, "Apple .56 (Ultra) to .82 (base)"),
+    "cuda": _of_specification(0.35, 0.95, "NVIDIA .43 (HBM) to .75 (Ada)"),
+    "rocm": _of_specification(0.45, 0.95, "RDNA .64, Strix Halo .79"),
+    "vulkan": _of_specification(0.55, 0.95, "RDNA .81, Strix Halo .82"),
+    "sycl": _of_specification(0.30, 0.80, "Arc .39 to .63"),
 }
 GPU_PREFILL: dict[Backend, NormalRange] = {
-    "metal": NormalRange(
-        low=0.50,
-        high=0.85,
-        of="specification",
-        source="docs/physics.md: Apple .68 to .71 on every tier",
+    "metal": _of_specification(0.50, 0.85, "Apple .68 to .71 on every tier"),
+    "cuda": _of_specification(
+        0.15, 1.10, "NVIDIA .22 (HBM), .34 (workstation), .91 to 1.02 (consumer)"
     ),
-    "cuda": NormalRange(
-        low=0.15,
-        high=1.10,
-        of="specification",
-        source="docs/physics.md: NVIDIA .22 (HBM), .34 (workstation), .91 to 1.02 (consumer)",
-    ),
-    "rocm": NormalRange(
-        low=0.20,
-        high=0.50,
-        of="specification",
-        source="docs/physics.md: RDNA .32 to .39, Strix .24 to .29",
-    ),
-    "vulkan": NormalRange(
-        low=0.20,
-        high=0.50,
-        of="specification",
-        source="docs/physics.md: RDNA .32 to .39, Strix .24 to .29",
-    ),
-    "sycl": NormalRange(
-        low=0.07, high=0.40, of="specification", source="docs/physics.md: Arc .09 to .28"
-    ),
+    "rocm": _of_specification(0.20, 0.50, "RDNA .32 to .39, Strix .24 to .29"),
+    "vulkan": _of_specification(0.20, 0.50, "RDNA .32 to .39, Strix .24 to .29"),
+    "sycl": _of_specification(0.07, 0.40, "Arc .09 to .28"),
 }
 
 

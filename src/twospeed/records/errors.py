@@ -22,7 +22,7 @@ class TwospeedError(Exception):
 
     Attributes:
         hint: what the user can do about it, or an empty string.
-        exit_code: the status with which the command ends (DESIGN: 2 usage, 3 input, 70 bug).
+        exit_code: the status with which the command ends (2 usage, 3 input, 70 bug).
     """
 
     exit_code: ClassVar[int] = 70

@@ -73,6 +73,12 @@ class ClientTimes(Struct, frozen=True, kw_only=True):
     """"kernel": receive stamps of the network stack; "user": read after the socket call."""
     connect_s: Seconds | None = None
     """Opening the connection, before the clock started; None on a reused one."""
+    dns_s: Seconds | None = None
+    """Part of connect_s: looking up the name; None for an address."""
+    tcp_s: Seconds | None = None
+    """Part of connect_s: connecting, attempts at other addresses of the name included."""
+    tls_s: Seconds | None = None
+    """Part of connect_s: agreeing on keys. What is left is a proxy opening a tunnel."""
     headers_s: Seconds | None = None
     ttft_s: Seconds | None = None
     """First non-empty answer, reasoning or tool text."""
@@ -131,6 +137,8 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of the earlier request with the very same prompt."""
     retries: int = 0
     """Times that a dead keep-alive connection was replaced and the clock restarted."""
+    redirects: int = 0
+    """Redirects within the same endpoint that were followed, the clock restarted at each."""
     other_requests: int | None = None
     """Most other requests seen inside the server meanwhile; None when it does not show."""
     error: RequestError | None = None

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from twospeed.records.errors import InputError
+from twospeed.records.json_text import encoded
 from twospeed.records.request_record import RequestRecord, Seconds
 from twospeed.records.run import (
     Blind,
@@ -166,7 +167,7 @@ class RunWriter:
 
     def _append(self, line: object) -> None:
         try:
-            self._file.write(_encoded(line) + b"\n")
+            self._file.write(encoded(line) + b"\n")
             self._file.flush()
         except OSError as error:
             raise _unwritable(self.path, error) from error
@@ -306,24 +307,6 @@ def _decoded(data: bytes, kind: object, where: str, number: int) -> Any:  # noqa
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"Line {number} of {where} is damaged: {error}.") from error
-
-
-def _encoded(line: object) -> bytes:
-    try:
-        return msgspec.json.encode(line)
-    except UnicodeEncodeError:  # a file name that is not UTF-8 came with the operating system
-        return msgspec.json.encode(without_surrogates(msgspec.to_builtins(line)))
-
-
-def without_surrogates(value: object) -> object:
-    """Built-in values in which no text holds half a character, so that JSON can carry them."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, dict):
-        return {key: without_surrogates(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_surrogates(item) for item in value]
-    return value
 
 
 def _open_for_writing(path: Path) -> BinaryIO:

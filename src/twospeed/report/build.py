@@ -11,7 +11,7 @@ from twospeed.cures.registry import weigh
 from twospeed.findings.blind_spots import blind_spots
 from twospeed.findings.finding import Finding
 from twospeed.findings.observed import Observed, observe
-from twospeed.findings.registry import disproves, find_all
+from twospeed.findings.registry import find_all, is_trusted
 from twospeed.fits.observations import DecodePoint, PrefillPoint, request_speeds
 from twospeed.records.request_record import Origin, RequestRecord
 from twospeed.records.run import Run, Workload
@@ -76,7 +76,7 @@ def _conditions(observed: Observed, findings: Sequence[Finding]) -> ConditionsPa
     return ConditionsPart(
         host_load=conditions.host_load,
         other_requests=conditions.other_requests,
-        trusted=conditions.trusted and not disproves(findings) and not observed.unsteady,
+        trusted=is_trusted(observed, findings),
         warnings=words.warnings(observed, findings),
     )
 
@@ -102,12 +102,14 @@ def _workload(workload: Workload) -> WorkloadPart:
 
 
 def _prefill(observed: Observed) -> PrefillPart:
-    fit, speed = observed.prefill, observed.prefill_tps
+    fit, prefill_tps = observed.prefill, observed.prefill_tps
     return PrefillPart(
-        tps=speed.likely if speed else None,
-        tps_low=speed.low if speed else None,
-        tps_high=speed.high if speed else None,
-        origin=_origin(fitted=fit is not None, points=observed.prefill_seen) if speed else None,
+        tps=prefill_tps.likely if prefill_tps else None,
+        tps_low=prefill_tps.low if prefill_tps else None,
+        tps_high=prefill_tps.high if prefill_tps else None,
+        origin=_origin(fitted=fit is not None, points=observed.prefill_seen)
+        if prefill_tps
+        else None,
         curve=PrefillCurve(
             overhead_s=fit.overhead_s,
             per_token_s=fit.per_token_s,
@@ -128,12 +130,12 @@ def _prefill(observed: Observed) -> PrefillPart:
 
 
 def _decode(observed: Observed) -> DecodePart:
-    fit, speed = observed.decode, observed.decode_tps
+    fit, decode_tps = observed.decode, observed.decode_tps
     return DecodePart(
-        tps=speed.likely if speed else None,
-        tps_low=speed.low if speed else None,
-        tps_high=speed.high if speed else None,
-        origin=_origin(fitted=fit is not None, points=observed.decode_seen) if speed else None,
+        tps=decode_tps.likely if decode_tps else None,
+        tps_low=decode_tps.low if decode_tps else None,
+        tps_high=decode_tps.high if decode_tps else None,
+        origin=_origin(fitted=fit is not None, points=observed.decode_seen) if decode_tps else None,
         curve=DecodeCurve(per_token_s=fit.per_token_s, per_depth_token_s=fit.per_depth_token_s)
         if fit
         else None,

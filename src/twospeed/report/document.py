@@ -1,14 +1,12 @@
-"""The report as one document, schema `twospeed.report/1` (DESIGN §3).
+"""The report as one document, schema `twospeed.report/1` (`schema/report-1.json`).
 
-Every key is always present; unknown is null. Changes are additive only. Beyond §3 it carries
-`balance`, `near_goal` and the normal ranges, which the text renderers need.
+Every key is always present; unknown is null. Changes are additive only.
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct, field
 
 from twospeed.cures.cure import Cure, CureName
@@ -17,9 +15,9 @@ from twospeed.findings.finding import Finding, SlowPhase
 from twospeed.findings.reuse import CacheObservation
 from twospeed.fits.interval import Interval
 from twospeed.limits.ceilings import Limits
+from twospeed.records.json_text import encoded
 from twospeed.records.request_record import Origin
 from twospeed.records.run import Blind, SourceKind, WorkloadFrom
-from twospeed.records.run_file import without_surrogates
 
 SCHEMA: Literal["twospeed.report/1"] = "twospeed.report/1"
 
@@ -180,7 +178,4 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def to_json(report: Report) -> bytes:
     """The report as one JSON object; numbers that are not finite become null."""
-    try:
-        return msgspec.json.encode(report)
-    except UnicodeEncodeError:  # half a character in a name that a server gave itself
-        return msgspec.json.encode(without_surrogates(msgspec.to_builtins(report)))
+    return encoded(report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from twospeed.findings.budget import WAIT_PARTS
+from twospeed.findings.budget import WAIT_PARTS, Verdict
 from twospeed.findings.finding import Evidence
 from twospeed.report import words
 from twospeed.report.document import Report
@@ -13,6 +13,7 @@ from twospeed.report.numbers import (
     goal,
     percent,
     rate,
+    rate_with_unit,
     seconds,
     seconds_range,
     tokens,
@@ -49,14 +50,13 @@ def _warnings(report: Report) -> Iterator[str]:
     conditions = report.conditions
     said = "; ".join(safe(warning).rstrip(".") for warning in conditions.warnings)
     if not conditions.trusted:
-        yield f"> **{words.UNTRUSTED}** {said or 'the machine was busy with other work'}."
+        yield f"> **{words.UNTRUSTED}** {said or words.BUSY}."
     elif said:
         yield f"> Note: {said}."
 
 
 def _gauges(report: Report) -> str:
     wait, stream, limits = report.wait, report.stream, report.limits
-    speed = rate(stream.tps, beside=stream.goal_tps)
     prefill = words.machine_word(limits.prefill_of_limit_frac, limits.prefill_normal)
     decode = words.machine_word(limits.decode_of_limit_frac, limits.decode_normal)
     return _table(
@@ -71,7 +71,7 @@ def _gauges(report: Report) -> str:
             ),
             (
                 "the stream",
-                speed if stream.tps is None else f"{speed} tok/s",
+                rate_with_unit(stream.tps, beside=stream.goal_tps),
                 f"{goal(stream.goal_tps)} tok/s",
                 _judged(stream.verdict, near=stream.near_goal),
                 decode,
@@ -80,9 +80,9 @@ def _gauges(report: Report) -> str:
     )
 
 
-def _judged(verdict: str, *, near: bool) -> str:
-    word = "not measured" if verdict == "unknown" else verdict
-    return f"{word}, near the goal" if near else word
+def _judged(verdict: Verdict, *, near: bool) -> str:
+    word = words.verdict_word(verdict)
+    return word + words.NEAR_GOAL if near else word
 
 
 def _request(report: Report) -> str:
@@ -112,9 +112,8 @@ def _findings(report: Report) -> Iterator[str]:
         lines = ["**Why**"]
         for finding in report.findings:
             costs = f", {seconds(finding.costs_s)}" if finding.costs_s is not None else ""
-            certainty = words.CERTAINTY_TEXT[finding.certainty]
             text = words.CAUSE_TEXT[finding.cause]
-            lines.append(f"- `{finding.cause}` ({certainty}{costs}): {text}")
+            lines.append(f"- `{finding.cause}` ({finding.certainty}{costs}): {text}")
         yield "\n".join(lines)
 
 

@@ -52,6 +52,12 @@ def rate(value: float | None, *, beside: float | None = None) -> str:
     return text
 
 
+def rate_with_unit(value: float | None, *, beside: float | None = None) -> str:
+    """As `rate`, with its unit where there is a number: `5.1 tok/s`."""
+    text = rate(value, beside=beside)
+    return text if value is None else f"{text} tok/s"
+
+
 def goal(value: float) -> str:
     """A goal as the user wrote it: `20`, `2.5`."""
     return f"{value:,.6g}"

@@ -18,6 +18,7 @@ from twospeed.report.numbers import (
     goal,
     percent,
     rate,
+    rate_with_unit,
     seconds,
     seconds_range,
     tokens,
@@ -122,7 +123,7 @@ def _warnings(report: Report, width: int) -> list[Text]:
     said = "; ".join(plain(warning).rstrip(".") for warning in conditions.warnings)
     if conditions.trusted:
         return _wrapped(Text(f"Note: {said}.", style="yellow"), width, 2)
-    reason = said or "the machine was busy with other work"
+    reason = said or words.BUSY
     return _wrapped(Text(f"{words.UNTRUSTED} {reason}.", style="bold red"), width, 4)
 
 
@@ -157,8 +158,7 @@ def _stream(report: Report, width: int) -> list[Text]:
     for_machine = words.machine_word(
         report.limits.decode_of_limit_frac, report.limits.decode_normal
     )
-    speed = rate(stream.tps, beside=stream.goal_tps)
-    shown = speed if stream.tps is None else f"{speed} tok/s"
+    shown = rate_with_unit(stream.tps, beside=stream.goal_tps)
     head = _gauge_head("THE STREAM", shown, stream.verdict, near=stream.near_goal)
     lines = [_apart(head, f"for this machine: {for_machine}", width)]
     if stream.tps is None:
@@ -172,10 +172,10 @@ def _stream(report: Report, width: int) -> list[Text]:
 
 
 def _gauge_head(name: str, value: str, verdict: Verdict, *, near: bool) -> Text:
-    word = "not measured" if verdict == "unknown" else verdict
+    word = words.verdict_word(verdict)
     head = _line((f"{name:<12}", "bold"), (value, "bold"), "  ", (word, _VERDICT_STYLE[verdict]))
     if near:
-        head.append(", near the goal")
+        head.append(words.NEAR_GOAL)
     return head
 
 
@@ -236,15 +236,15 @@ def _decode_curve(report: Report) -> Text | None:
     first = min(point.depth_tokens for point in points)
     last = max(point.depth_tokens for point in points)
     slope = curve.per_depth_token_s
-    times = [curve.per_token_s + slope * depth for depth in _steps(first, last)]
-    if min(times) <= 0:
+    per_token_s = [curve.per_token_s + slope * depth for depth in _steps(first, last)]
+    if min(per_token_s) <= 0:
         return None
-    speeds = [1.0 / time for time in times]
+    decode_tps = [1.0 / step_s for step_s in per_token_s]
     line = _line(
         ("Decode       ", "bold"),
-        f"{f'depth {tokens(first)} {rate(speeds[0])}/s':<{CURVE_START}}",
-        (sparkline(speeds), "cyan"),
-        f" {tokens(last)} {rate(speeds[-1])}/s",
+        f"{f'depth {tokens(first)} {rate(decode_tps[0])}/s':<{CURVE_START}}",
+        (sparkline(decode_tps), "cyan"),
+        f" {tokens(last)} {rate(decode_tps[-1])}/s",
     )
     if curve.per_token_s < FAR_BEYOND * last * slope:
         line.append(f"  half speed at {tokens(curve.per_token_s / slope)}", style="dim")
@@ -264,7 +264,7 @@ def _findings(report: Report) -> list[Text]:
                 (f"{'' if index else 'Why':<13}", "bold"),
                 f"{costs:<7} ",
                 words.CAUSE_TEXT[finding.cause],
-                (f" ({words.CERTAINTY_TEXT[finding.certainty]})", "dim"),
+                (f" ({finding.certainty})", "dim"),
             )
         )
     return lines
@@ -317,14 +317,10 @@ def _not_seen(report: Report) -> list[Text]:
 def _source(report: Report) -> list[Text]:
     source = report.source
     server = " ".join(plain(word) for word in (source.runtime, source.runtime_version) if word)
-    parts = [plain(source.model, longest=34), server, plain(source.where, longest=40)]
-    lines = [part for part in parts if part]
-    if cell_len(" · ".join(lines)) <= SOURCE_WIDTH:
-        lines = [" · ".join(lines)]
-    else:
-        lines = [lines[0], " · ".join(lines[1:])]
-    heads = ("Source", "")
-    return [
-        _line((f"{head:<13}", "bold"), (said, "dim"))
-        for head, said in zip(heads, lines, strict=False)
-    ]
+    named = (plain(source.model, longest=34), server, plain(source.where, longest=40))
+    parts = [part for part in named if part]
+    on_first = len(parts) if cell_len(" · ".join(parts)) <= SOURCE_WIDTH else 1
+    lines = [_line(("Source       ", "bold"), (" · ".join(parts[:on_first]), "dim"))]
+    if rest := parts[on_first:]:
+        lines.append(_line(" " * 13, (" · ".join(rest), "dim")))
+    return lines

@@ -1,4 +1,4 @@
-"""What the bare stopwatch says, schema `twospeed.timing/1` (DESIGN §3).
+"""What the bare stopwatch says, schema `twospeed.timing/1` (`schema/timing-1.json`).
 
 Every key is always present; unknown is null. Changes are additive only. Failed requests have a row
 and stay out of the summary. Kept out of it too, and counted in `left_out`: a TTFT whose read held
@@ -14,12 +14,12 @@ from array import array
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
 from twospeed.fits.observations import request_speeds
 from twospeed.fits.phases import client_decode
+from twospeed.records.json_text import encoded
 from twospeed.records.request_record import Origin, RequestError, RequestRecord, TextArrival
 from twospeed.records.run import Conditions, Source
 from twospeed.report.document import RequestRow, SourcePart
@@ -45,6 +45,10 @@ class TimedRequest(RequestRow, frozen=True, kw_only=True):
     itl_s: float | None
     """By our own clock only."""
     connect_s: float | None
+    """Opening the connection before the clock started, all parts; None on a reused one."""
+    dns_s: float | None
+    tcp_s: float | None
+    tls_s: float | None
     events: int
     """Events that carried text."""
     coalesced_events: int
@@ -54,6 +58,7 @@ class TimedRequest(RequestRow, frozen=True, kw_only=True):
     prefill_origin: Origin | None
     decode_origin: Origin | None
     retries: int
+    redirects: int
     finish_reason: str | None
     error: RequestError | None
 
@@ -87,7 +92,7 @@ class OwnPart(Struct, frozen=True, kw_only=True):
     cpu_s: float
     cpu_s_per_token: float | None
     loop_lag_s: float | None
-    """Lateness that 99 of 100 periodic calls of our own kept within."""
+    """Lateness that 99 of 100 periodic calls of our own kept within (the largest of fewer)."""
     peak_bytes: int | None
 
 
@@ -212,7 +217,7 @@ def timing_of(
 
 def to_json(timing: Timing) -> bytes:
     """The document as one JSON object; numbers that are not finite become null."""
-    return msgspec.json.encode(timing)
+    return encoded(timing)
 
 
 def spread(
@@ -286,11 +291,15 @@ def _row(record: RequestRecord, round_trip_s: float | None, *, alone: bool) -> T
         first_answer_s=record.client.first_answer_s,
         itl_s=ours.s / ours.steps if ours else None,
         connect_s=record.client.connect_s,
+        dns_s=record.client.dns_s,
+        tcp_s=record.client.tcp_s,
+        tls_s=record.client.tls_s,
         events=len(record.arrivals),
         coalesced_events=sum(arrival.coalesced for arrival in record.arrivals),
         ttft_is_upper_bound=record.client.ttft_is_upper_bound,
         clock=record.client.clock,
         retries=record.retries,
+        redirects=record.redirects,
         finish_reason=record.finish_reason,
         error=record.error,
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twospeed.cures.cure import WhyNot
-from twospeed.findings.budget import Stream, TimeBudget, Wait, largest_wait_part
-from twospeed.findings.finding import Cause, Certainty, Finding, SlowPhase
+from twospeed.findings.budget import Stream, TimeBudget, Verdict, Wait, largest_wait_part
+from twospeed.findings.finding import Cause, Finding, SlowPhase
 from twospeed.findings.observed import Observed
+from twospeed.findings.registry import disproves
 from twospeed.limits.normal import NormalRange
 from twospeed.records.request_record import RequestRecord
 from twospeed.records.run import Quantity, WorkloadFrom
-from twospeed.report.numbers import goal, rate, seconds, tokens
+from twospeed.report.numbers import goal, rate_with_unit, seconds, tokens
 
 CAUSE_TEXT: dict[Cause, str] = {
     "prompt_cache.prefix_changed": "early prompt text changes, no reuse is possible",
@@ -44,13 +45,6 @@ CAUSE_TEXT: dict[Cause, str] = {
     "measurement.artifact": "server and client clocks disagree",
 }
 
-CERTAINTY_TEXT: dict[Certainty, str] = {
-    "measured": "measured",
-    "reported": "reported",
-    "inferred": "inferred",
-    "possible": "possible",
-}
-
 PART_TEXT: dict[str, str] = {
     "load_s": "loading",
     "queue_s": "queue",
@@ -80,6 +74,8 @@ SLOW_THING: dict[SlowPhase, str] = {
 }
 
 UNTRUSTED = "Do not rely on these numbers yet:"
+BUSY = "the machine was busy with other work"
+NEAR_GOAL = ", near the goal"
 CLOCKS_DISAGREE = "the server's clock and ours disagree by more than 10 %"
 FAILED = "{failed} of {sent} requests failed, the first one so: {message}"
 UNSTEADY = "repeats of the same request differed by more than 1.6 times; measure again in peace"
@@ -141,11 +137,11 @@ def _stream_clause(stream: Stream) -> str:
     if stream.tps is None:
         return "the stream was not measured"
     limit = goal(stream.goal_tps)
-    speed = f"{rate(stream.tps, beside=stream.goal_tps)} tok/s"
+    runs = f"the stream runs at {rate_with_unit(stream.tps, beside=stream.goal_tps)}"
     if stream.near_goal:
-        return f"the stream runs at {speed}, near your {limit}"
+        return f"{runs}, near your {limit}"
     side = "below" if stream.verdict == "slow" else "above"
-    return f"the stream runs at {speed}, {side} your {limit}"
+    return f"{runs}, {side} your {limit}"
 
 
 def _near(near: bool, limit: str) -> str:
@@ -188,6 +184,11 @@ def why_not(why: WhyNot, phase: SlowPhase, total_s: float | None) -> str:
     return "reuse is off: nothing is kept to match"
 
 
+def verdict_word(verdict: Verdict) -> str:
+    """How a gauge stands against its goal."""
+    return "not measured" if verdict == "unknown" else verdict
+
+
 def machine_word(share: Quantity | None, normal: NormalRange | None) -> str:
     """How a speed stands for this machine: normal, low, high, or not known."""
     if share is None or normal is None:
@@ -200,7 +201,7 @@ def machine_word(share: Quantity | None, normal: NormalRange | None) -> str:
 def warnings(observed: Observed, findings: Sequence[Finding]) -> tuple[str, ...]:
     """Ours and the source's, the short ones first: a screen has room for a few lines."""
     ours = [] if observed.run.complete else [INTERRUPTED]
-    if any(finding.cause == "measurement.artifact" for finding in findings):
+    if disproves(findings):
         ours.append(CLOCKS_DISAGREE)
     if observed.unsteady:
         ours.append(UNSTEADY)

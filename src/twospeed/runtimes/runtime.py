@@ -92,6 +92,11 @@ class Setting:
     """Member of the JSON body of a request."""
 
 
+COUNT_IN_EVERY_EVENT: Mapping[str, Any] = {"include_usage": True, "continuous_usage_stats": True}
+"""Stream options of runtimes that count in each event, of which one may hold several tokens, or a
+token that is no text yet."""
+
+
 def served_models(answers: Answers) -> list[Mapping[str, Any]]:
     """Entries of `/v1/models`, which nearly every runtime has; empty without a good answer."""
     return objects(good_json(answers, "/v1/models"), "data")

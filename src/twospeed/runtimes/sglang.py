@@ -17,6 +17,7 @@ from twospeed.records.run import RuntimeFacts
 from twospeed.runtimes import prometheus
 from twospeed.runtimes.fields import at, context_tokens, flag, text, whole
 from twospeed.runtimes.runtime import (
+    COUNT_IN_EVERY_EVENT,
     Answer,
     Answers,
     Ask,
@@ -37,11 +38,7 @@ class Sglang(Runtime):
     name: ClassVar[str] = "SGLang"
     ports: ClassVar[tuple[int, ...]] = (30000,)
     identify: ClassVar[tuple[Ask, ...]] = (Ask("/model_info"), Ask("/v1/models"))
-    stream_options: ClassVar[Mapping[str, Any]] = {
-        "include_usage": True,
-        # A count in every event: one may hold several tokens, or a token that is no text yet.
-        "continuous_usage_stats": True,
-    }
+    stream_options: ClassVar[Mapping[str, Any]] = COUNT_IN_EVERY_EVENT
     settings: ClassVar[Mapping[str, Setting]] = {
         "n_ctx": Setting(flag="--context-length {value}"),
         "n_batch": Setting(flag="--chunked-prefill-size {value}"),
@@ -74,14 +71,15 @@ class Sglang(Runtime):
         arguments = at(info, "server_args") or info
         entry = model_entry(answers, model)
         kv_type = text(arguments, "kv_cache_dtype")
+        if kv_type == "auto":  # the type of the weights, which is not shown
+            kv_type = None
         radix_off = flag(arguments, "disable_radix_cache")
         return RuntimeFacts(
             n_ctx=context_tokens(entry, "max_model_len")
             or context_tokens(arguments, "context_length"),
             slots=whole(arguments, "max_running_requests"),
-            # "auto" is the type of the weights, which is not shown.
-            kv_type_k=None if kv_type == "auto" else kv_type,
-            kv_type_v=None if kv_type == "auto" else kv_type,
+            kv_type_k=kv_type,
+            kv_type_v=kv_type,
             n_batch=whole(arguments, "chunked_prefill_size"),
             quantization=text(arguments, "quantization"),
             model_path=text(arguments, "model_path"),

@@ -25,6 +25,7 @@ from twospeed.runtimes import prometheus
 from twospeed.runtimes.fields import context_tokens, duration_s, number, text, whole
 from twospeed.runtimes.phases import after_first, phase_times, uncached
 from twospeed.runtimes.runtime import (
+    COUNT_IN_EVERY_EVENT,
     Answer,
     Answers,
     Ask,
@@ -48,11 +49,7 @@ class Vllm(Runtime):
     name: ClassVar[str] = "vLLM"
     ports: ClassVar[tuple[int, ...]] = (8000,)
     identify: ClassVar[tuple[Ask, ...]] = (Ask("/version"), Ask("/v1/models"))
-    stream_options: ClassVar[Mapping[str, Any]] = {
-        "include_usage": True,
-        # A count in every event: one may hold several tokens, or a token that is no text yet.
-        "continuous_usage_stats": True,
-    }
+    stream_options: ClassVar[Mapping[str, Any]] = COUNT_IN_EVERY_EVENT
     settings: ClassVar[Mapping[str, Setting]] = {
         "n_ctx": Setting(flag="--max-model-len {value}"),
         "n_batch": Setting(flag="--max-num-batched-tokens {value}"),
@@ -85,12 +82,13 @@ class Vllm(Runtime):
         metrics = answers.get("/metrics")
         cache = prometheus.labels(metrics.body, "vllm:cache_config_info") if metrics else {}
         kv_type = cache.get("cache_dtype")
+        if kv_type == "auto":  # the type of the weights, which is not shown
+            kv_type = None
         block = cache.get("block_size", "")
         return RuntimeFacts(
             n_ctx=context_tokens(entry, "max_model_len"),
-            # "auto" is the type of the weights, which is not shown.
-            kv_type_k=None if kv_type == "auto" else kv_type,
-            kv_type_v=None if kv_type == "auto" else kv_type,
+            kv_type_k=kv_type,
+            kv_type_v=kv_type,
             model_path=text(entry, "root"),
             prefix_cache_enabled={"True": True, "False": False}.get(
                 cache.get("enable_prefix_caching", "")

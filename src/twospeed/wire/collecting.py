@@ -74,36 +74,22 @@ def take_texts(
     return any(texts)
 
 
-def take_plain(
-    reading: StreamReading,
-    at_ns: int,
-    read: int,
-    *,
-    kind: TextKind,
-    text: str,
-    model: str | None,
-    usage: dict[str, Any] | None = None,
-) -> None:
-    """Add the one text of an event that holds nothing else but a model and running counts.
+def take_aside(
+    reading: StreamReading, model: str | None, usage: dict[str, Any] | None
+) -> int | None:
+    """Enter what an event tells besides its text; its running count of output tokens.
 
     Args:
         reading: what is being filled.
-        at_ns: stamp of the event.
-        read: index of its socket read.
-        kind: of the text.
-        text: not empty.
         model: its name, None when the event gives none.
         usage: raw object, None when the event has none.
     """
-    output_tokens = None
-    if usage:
-        take_usage(reading, usage)
-        output_tokens = get_int(usage, "completion_tokens")
-    if reading.model is None and model:
-        reading.model = model
-    reading.text.append(
-        TextEvent(at_ns=at_ns, read=read, kind=kind, text=text, output_tokens=output_tokens)
-    )
+    if model:
+        take_model(reading, model)
+    if not usage:
+        return None
+    take_usage(reading, usage)
+    return get_int(usage, "completion_tokens")
 
 
 def take_finish(reading: StreamReading, message: Message, reason: str) -> bool:

@@ -13,7 +13,8 @@ from twospeed.records.errors import ProtocolBroken
 from twospeed.wire.http_response import ResponseReader
 from twospeed.wire.reading import Segment
 
-MAX_DECODED_BYTES = 256 * 1024 * 1024
+MAX_DECODED_BYTES = 16 * 1024 * 1024
+"""Compression is never asked for, and a few hundred bytes of it can hold any number of lines."""
 _GZIP_WINDOW = 31
 _ZLIB_WINDOW = 15
 _RAW_WINDOW = -15
@@ -49,9 +50,7 @@ class ContentDecoder:
         ProtocolBroken: the body is coded in a way that is not understood.
     """
 
-    def __init__(
-        self, headers: Mapping[str, str], *, max_bytes: int = MAX_DECODED_BYTES
-    ) -> None:
+    def __init__(self, headers: Mapping[str, str], *, max_bytes: int = MAX_DECODED_BYTES) -> None:
         names = headers.get("content-encoding", "").lower().split(",")
         self._inflaters = [
             _Inflater(name, max_bytes)

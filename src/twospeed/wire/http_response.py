@@ -46,6 +46,30 @@ class ResponseReader:
     Source: RFC 9112 sections 6.3 (body length) and 7.1 (chunks); RFC 9110 section 15.2 (1xx).
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_at_ns",
+        "_body_bytes",
+        "_ended_by_close",
+        "_head_bytes",
+        "_header_bytes",
+        "_max_body_bytes",
+        "_parser",
+        "_reads",
+        "broken",
+        "bytes_seen",
+        "complete",
+        "end_ns",
+        "first_byte_ns",
+        "headers",
+        "headers_ns",
+        "http_version",
+        "keep_alive",
+        "premature",
+        "segments",
+        "status",
+    )
+
     def __init__(self, *, max_body_bytes: int = MAX_BODY_BYTES) -> None:
         self.status: int | None = None
         self.headers: dict[str, str] = {}
@@ -79,14 +103,34 @@ class ResponseReader:
             ProtocolBroken: these bytes are not HTTP, or exceed the bounds on headers and body.
                 Everything parsed before stays readable.
         """
+        parser = self._parser
+        if parser is None or self.headers_ns is None or not data:
+            self._feed_head(data, at_ns)
+            return
+        size = len(data)
+        self.bytes_seen += size
+        self._at_ns = at_ns
+        try:
+            parser.feed_data(data)
+        except (HttpParserUpgrade, HttpParserError) as error:
+            self._note_damage(error)
+        self._reads += 1
+        # Framing and trailers count too: they come from the same untrusted source.
+        self._body_bytes += size
+        if self._body_bytes > self._max_body_bytes or self._header_bytes > MAX_HEADER_BYTES:
+            self._fail_bounds()
+        if self.complete:
+            self._parser = None
+
+    def _feed_head(self, data: bytes, at_ns: int) -> None:
+        """Take a read before which the headers were not complete, or the response was over."""
         if not data or self.premature:
             return
-        parser = self._parser
         if self.broken is not None:
             raise ProtocolBroken(self.broken, http_status=self.status)
         first = self.bytes_seen == 0
         self.bytes_seen += len(data)
-        if parser is None:
+        if self._parser is None:
             # Bytes that nobody asked for: what follows on this connection cannot be trusted.
             self.keep_alive = False
             return
@@ -95,15 +139,15 @@ class ResponseReader:
             self.first_byte_ns = at_ns
         if first:
             self._check_start(data)
-        headed = self.headers_ns is not None
-        self._parse(parser, data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserUpgrade, HttpParserError) as error:
+            self._note_damage(error)
         self._reads += 1
-        if headed:
-            # Framing and trailers count too: they come from the same untrusted source.
-            self._body_bytes += len(data)
-        elif self.headers_ns is None:
+        if self.headers_ns is None:
             self._head_bytes += len(data)
-        self._check_bounds()
+        if self._head_bytes > MAX_HEADER_BYTES or self._header_bytes > MAX_HEADER_BYTES:
+            self._fail_bounds()
         if self.complete:
             self._parser = None  # it holds on to this reader: without the cycle, both go at once
 
@@ -136,23 +180,19 @@ class ResponseReader:
         if not b"HTTP/".startswith(head[:5]):
             self._fail(f"Not an HTTP response: it starts with {head[:40]!r}.")
 
-    def _parse(self, parser: HttpResponseParser, data: bytes) -> None:
-        try:
-            parser.feed_data(data)
-        except HttpParserUpgrade:
+    def _note_damage(self, error: Exception) -> None:
+        if isinstance(error, HttpParserUpgrade):
             self._fail("The server switched to another protocol (status 101).")
-        except HttpParserError as error:
-            # After the end, an error only says that more bytes came than were promised.
-            if not self.complete:
-                reason = str(error).rstrip(".") or "malformed"
-                self._fail(f"Malformed HTTP response after {self.bytes_seen} bytes: {reason}.")
-            self.keep_alive = False
+        # After the end, an error only says that more bytes came than were promised.
+        if not self.complete:
+            reason = str(error).rstrip(".") or "malformed"
+            self._fail(f"Malformed HTTP response after {self.bytes_seen} bytes: {reason}.")
+        self.keep_alive = False
 
-    def _check_bounds(self) -> None:
+    def _fail_bounds(self) -> NoReturn:
         if self._head_bytes > MAX_HEADER_BYTES or self._header_bytes > MAX_HEADER_BYTES:
             self._fail(f"The response headers exceed {MAX_HEADER_BYTES // 1024} KiB.")
-        if self._body_bytes > self._max_body_bytes:
-            self._fail(f"The response body exceeds {self._max_body_bytes / 1024**2:g} MiB.")
+        self._fail(f"The response body exceeds {self._max_body_bytes / 1024**2:g} MiB.")
 
     def _fail(self, what: str, *, hint: str = "") -> NoReturn:
         self.broken = f"{what} {hint}".strip()

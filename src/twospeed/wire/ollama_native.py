@@ -11,14 +11,14 @@ from twospeed.records.request_record import TextKind
 from twospeed.wire.collecting import (
     Message,
     Texts,
+    take_aside,
     take_error,
     take_finish,
     take_model,
-    take_plain,
     take_texts,
 )
 from twospeed.wire.json_values import as_text, get_dict, get_dicts, get_str
-from twospeed.wire.reading import StreamReading
+from twospeed.wire.reading import StreamReading, TextEvent
 
 _TEXT_KEYS = ("message", "response", "thinking", "context")
 
@@ -64,9 +64,11 @@ def read_plain(reading: StreamReading, raw: bytes, at_ns: int, read: int) -> boo
     named = line.object == "error" or line.type == "error"
     if named or line.done or bool(said.content) == bool(said.thinking):
         return False
+    if reading.model is None:
+        take_aside(reading, line.model, None)
     kind: TextKind = "reasoning" if said.thinking else "answer"
     text = said.thinking or said.content or ""
-    take_plain(reading, at_ns, read, kind=kind, text=text, model=line.model)
+    reading.text.append(TextEvent(at_ns=at_ns, read=read, kind=kind, text=text))
     return True
 
 

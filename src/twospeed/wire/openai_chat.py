@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from twospeed.records.request_record import TextKind
-from twospeed.wire.collecting import Message, Texts, parted_text, take_plain
+from twospeed.wire.collecting import Message, Texts, parted_text, take_aside
 from twospeed.wire.json_values import as_text, get_dict, get_dicts, get_str
 from twospeed.wire.openai_chunk import read_chunk
-from twospeed.wire.reading import StreamReading
+from twospeed.wire.reading import StreamReading, TextEvent
 
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 
@@ -72,9 +72,13 @@ def read_plain(reading: StreamReading, raw: bytes, at_ns: int, read: int) -> boo
     thought = delta.reasoning_content or delta.reasoning or delta.thinking
     if chunk.object == "error" or chunk.type == "error" or bool(thought) == bool(delta.content):
         return False
+    told = None
+    if chunk.usage is not None or reading.model is None:
+        told = take_aside(reading, chunk.model, chunk.usage)
     kind: TextKind = "reasoning" if thought else "answer"
     text = thought or delta.content or ""
-    take_plain(reading, at_ns, read, kind=kind, text=text, model=chunk.model, usage=chunk.usage)
+    event = TextEvent(at_ns=at_ns, read=read, kind=kind, text=text, output_tokens=told)
+    reading.text.append(event)
     return True
 
 

@@ -94,6 +94,8 @@ class StreamReading:
     empty_events: int = 0
     """Deltas of the stream that carried nothing (role-only, part of a character)."""
     model: str | None = None
+    whole: bool = False
+    """True when the answer came as one JSON: its text arrived at the end, whenever it was made."""
     done: bool = False
     """True when the dialect's own end mark was seen."""
     error: StreamError | None = None

@@ -124,12 +124,15 @@ class ResponseReading:
 
     def _read_held(self, events: SseDecoder | NdjsonDecoder) -> None:
         held, self._held = self._held, []
-        feed, lone_event, intake = events.feed, events.lone_event, self._intake
+        reading, intake = self._reading, self._intake
+        lone_event, read_plain = events.lone_event, intake.read_plain
         for segment in held:
             raw = lone_event(segment.data)
             # Nearly every segment of nearly every server is one plain event.
-            if raw is None or not intake.take_plain(raw, segment):
-                for event in feed(segment):
+            if raw is not None and read_plain(reading, raw, segment.at_ns, segment.read):
+                intake.events += 1
+            else:
+                for event in events.feed(segment):
                     intake.take(event)
 
     def _read_rest(self) -> None:
@@ -186,21 +189,14 @@ class _Intake:
         self.first_broken = ""
         self.cut = False
         """The last event has no end and is no JSON: the stream stopped inside it."""
-        self._read_plain: ReadPlain = getattr(dialect, "read_plain", _declined)
-
-    def take_plain(self, raw: bytes, segment: Segment) -> bool:
-        """Pass on an event without a name that a segment consists of, if it is a plain one."""
-        if not self._read_plain(self.reading, raw, segment.at_ns, segment.read):
-            return False
-        self.events += 1
-        return True
+        self.read_plain: ReadPlain = getattr(dialect, "read_plain", _declined)
 
     def take(self, event: SseEvent | NdjsonLine, *, ended: bool = True) -> None:
         """Pass one event on; `ended` is False for one that only the end of the body closed."""
         raw = event.raw
         if raw is None:
             self.reading.keepalives.append((event.at_ns, event.comment or ""))
-        elif event.event is None and self._read_plain(self.reading, raw, event.at_ns, event.read):
+        elif event.event is None and self.read_plain(self.reading, raw, event.at_ns, event.read):
             self.events += 1
         else:
             self._take_any(event, ended=ended)
@@ -223,6 +219,7 @@ class _Intake:
     def take_body(self, message: Message) -> None:
         """Pass a whole answer on; it is complete by having been parsed."""
         self.events += 1
+        self.reading.whole = True
         self.dialect.read_body(self.reading, message)
         names = ", ".join(sorted(message.value))[:200] or "none"
         reading = self.reading

@@ -85,7 +85,7 @@ class SseDecoder:
         if (
             self._between_events
             and data.startswith(b"data: ")
-            and data.find(b"\n") == len(data) - 2 > 6  # noqa: PLR2004  (an empty event is none)
+            and data.find(b"\n") == len(data) - 2 > 6  # an empty event is none
             and data.endswith(b"\n")
             and b"\r" not in data
         ):

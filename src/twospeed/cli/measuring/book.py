@@ -30,6 +30,7 @@ class Book:
         workload: the request shape that is asked about.
         goals: what counts as slow.
         save: file to keep, or None.
+        ignore_timings: leave the server's own clocks unused.
 
     Raises:
         InputError: the file cannot be written.

@@ -19,6 +19,7 @@ from twospeed.cli.diagnose import api_key
 from twospeed.cli.measuring.book import Book
 from twospeed.cli.measuring.embedded import facts_of_engine, source_of_engine, started_engine
 from twospeed.cli.terminal.progress import Progress
+from twospeed.findings.phase_times import mid_answer_depth
 from twospeed.fits.plan import Plan
 from twospeed.fits.rates import rates_of
 from twospeed.limits.gguf_header import read_header
@@ -300,8 +301,8 @@ def running_estimate(run: Run) -> str:
     if rates.prefill is not None:
         parts.append(f"wait ≈ {rates.prefill.seconds(run.workload.prompt_tokens).likely:.2f} s")
     if rates.decode is not None:
-        depth = run.workload.prompt_tokens + run.workload.output_tokens / 2
-        parts.append(f"stream ≈ {rates.decode.tps(depth).likely:.0f} tok/s")
+        decode_tps = rates.decode.tps(mid_answer_depth(run.workload))
+        parts.append(f"stream ≈ {decode_tps.likely:.0f} tok/s")
     return "".join(f" · {part}" for part in parts)
 
 

@@ -62,11 +62,11 @@ def write_private(path: Path, text: str) -> None:
         path.touch(mode=0o600)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.") from error
+        raise InputError(f"Cannot write {path}: {error.strerror or error}.") from error
 
 
 def exit_status(report: Report, fail_on: Sequence[str]) -> int:
-    """The status that DESIGN promises: 1 --fail-on matched, 4 inconclusive, else 0."""
+    """The status of a report: 1 --fail-on matched, 4 inconclusive, else 0 (README, Exit status)."""
     found = {finding.cause for finding in report.findings} | {report.slow_phase}
     wanted = set(fail_on)
     if wanted & found or ("any" in wanted and report.findings):
@@ -82,14 +82,23 @@ def check_output(args: Namespace) -> None:
         InputError: the file of --out cannot be written.
     """
     check_fail_on(args.fail_on)
-    if args.out is None:
+    check_writable(args.out)
+
+
+def check_writable(out: Path | None) -> None:
+    """Refuse a file that cannot be written; None is stdout.
+
+    Raises:
+        InputError: says why.
+    """
+    if out is None:
         return
-    if args.out.is_dir():
-        raise InputError(f"Cannot write {args.out}: it is a directory.")
-    if not args.out.parent.is_dir():
-        raise InputError(f"Cannot write {args.out}: there is no directory {args.out.parent}.")
-    if not os.access(args.out if args.out.exists() else args.out.parent, os.W_OK):
-        raise InputError(f"Cannot write {args.out}: permission denied.")
+    if out.is_dir():
+        raise InputError(f"Cannot write {out}: it is a directory.")
+    if not out.parent.is_dir():
+        raise InputError(f"Cannot write {out}: there is no directory {out.parent}.")
+    if not os.access(out if out.exists() else out.parent, os.W_OK):
+        raise InputError(f"Cannot write {out}: permission denied.")
 
 
 def check_fail_on(words: Sequence[str]) -> None:

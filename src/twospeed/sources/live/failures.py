@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from twospeed.records.errors import (
     ConnectFailed,
     EndpointError,
+    HttpRefused,
     ProtocolBroken,
     StreamBroken,
     TimedOut,
 )
 from twospeed.records.request_record import RequestError
+from twospeed.sources.live.proxy import Proxy
 from twospeed.sources.live.target import Target
 from twospeed.sources.live.time_limits import Stage
 from twospeed.wire.reading import StreamError
@@ -30,15 +32,31 @@ class Translation:
     error: type[OSError]
     numbers: frozenset[int]
     """Error numbers it is limited to; empty for all."""
+    tls_reason: str
+    """Part of OpenSSL's name of the reason that it is limited to; empty for all."""
     to: type[EndpointError]
     what: str
     hint: str
 
+    def fits(self, error: OSError) -> bool:
+        """Whether these are the words for an error."""
+        reason = getattr(error, "reason", None) or ""
+        return (
+            isinstance(error, self.error)
+            and (not self.numbers or error.errno in self.numbers)
+            and self.tls_reason in str(reason)
+        )
+
 
 def _row(
-    error: type[OSError], to: type[EndpointError], what: str, hint: str, *numbers: int
+    error: type[OSError],
+    to: type[EndpointError],
+    what: str,
+    hint: str,
+    *numbers: int,
+    tls_reason: str = "",
 ) -> Translation:
-    return Translation(error, frozenset(numbers), to, what, hint)
+    return Translation(error, frozenset(numbers), tls_reason, to, what, hint)
 
 
 # The first row that fits is used. {url}, {host} and {reason} are filled in.
@@ -59,13 +77,29 @@ TABLE = (
         ssl.SSLCertVerificationError,
         ConnectFailed,
         "The TLS certificate of {url} cannot be trusted: {reason}.",
-        "Point SSL_CERT_FILE at the certificate of the authority that signed it.",
+        "Give the certificate of the authority that signed it to --cacert (or in SSL_CERT_FILE),"
+        " or do without the check: --insecure.",
+    ),
+    _row(
+        ssl.SSLError,
+        ConnectFailed,
+        "{url} wants to see a client certificate.",
+        "Pass one with --cert FILE, and its key with --key FILE.",
+        tls_reason="CERTIFICATE_REQUIRED",
+    ),
+    _row(
+        ssl.SSLError,
+        ConnectFailed,
+        "{url} refused our side of TLS: {reason}.",
+        "Check the client certificate, if it wants one (--cert, --key).",
+        tls_reason="_ALERT_",
     ),
     _row(
         ssl.SSLError,
         ConnectFailed,
         "TLS with {url} failed: {reason}.",
-        "If the server speaks plain HTTP, write http:// instead of https://.",
+        "If the server speaks plain HTTP, write http:// instead of https://; if it wants a client"
+        " certificate, pass --cert.",
     ),
     _row(
         OSError,
@@ -94,21 +128,101 @@ TABLE = (
 
 def translated(error: OSError, target: Target) -> EndpointError:
     """Say a system error in one line, with a remedy."""
-    row = next(
-        row
-        for row in TABLE
-        if isinstance(error, row.error) and (not row.numbers or error.errno in row.numbers)
-    )
-    reason = getattr(error, "verify_message", "") or error.strerror or str(error)
-    words = {"url": target.url, "host": target.host, "reason": str(reason).rstrip(".")}
+    row = next(row for row in TABLE if row.fits(error))
+    words = {"url": target.url, "host": target.host, "reason": _reason(error)}
     return row.to(row.what.format(**words), hint=row.hint)
 
 
-def connect_timed_out(target: Target, limit_s: float) -> TimedOut:
+def _reason(error: OSError) -> str:
+    """What the system says, without a full stop and without OpenSSL's brackets."""
+    reason = str(getattr(error, "verify_message", "") or error.strerror or error)
+    return re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)", "", reason).rstrip(".")
+
+
+def connect_timed_out(target: Target, limit_s: float, proxy: Proxy | None) -> TimedOut:
     """No connection within the limit."""
+    through = "" if proxy is None else f" through the proxy {proxy.url} ({proxy.named_by})"
     return TimedOut(
-        f"No connection to {target.url} within {limit_s:g} s.",
+        f"No connection to {target.url}{through} within {limit_s:g} s.",
         hint="Check the address, the port and any firewall.",
+    )
+
+
+def unix_socket_failed(error: OSError, path: str) -> ConnectFailed:
+    """No connection to a socket in the file system."""
+    if isinstance(error, FileNotFoundError):
+        return ConnectFailed(
+            f"There is no unix socket at {path}.", hint="Start the server or check the path."
+        )
+    if isinstance(error, ConnectionRefusedError):
+        return ConnectFailed(
+            f"Nothing listens at the unix socket {path}.", hint="Start the server again."
+        )
+    return ConnectFailed(
+        f"The unix socket {path} cannot be used: {_reason(error)}.",
+        hint="Check the path and its permissions.",
+    )
+
+
+WITHOUT_PROXY = "or do without it: --proxy ''."
+
+
+def proxy_failed(error: OSError, proxy: Proxy) -> ConnectFailed:
+    """No connection to the proxy itself."""
+    what = f"The proxy {proxy.url} cannot be reached: {_reason(error)}."
+    if isinstance(error, ConnectionRefusedError):
+        what = f"Nothing listens at the proxy {proxy.url}."
+    return ConnectFailed(what, hint=f"Check {proxy.named_by}, {WITHOUT_PROXY}")
+
+
+def proxy_refused(proxy: Proxy, status: int, target: Target) -> ConnectFailed:
+    """The proxy answered, but with a refusal."""
+    if status == 407:
+        wanted = "another" if proxy.authorization else "a"
+        return ConnectFailed(
+            f"The proxy {proxy.url} wants {wanted} user name and password (HTTP 407).",
+            hint=f"Write them into {proxy.named_by}: http://user:password@host:port.",
+            http_status=status,
+        )
+    return ConnectFailed(
+        f"The proxy {proxy.url} opens no way to {target.host_and_port} (HTTP {status}).",
+        hint=f"Ask whoever runs it, check {proxy.named_by}, {WITHOUT_PROXY}",
+        http_status=status,
+    )
+
+
+def proxy_closed(proxy: Proxy) -> ConnectFailed:
+    """The proxy hung up when it was asked for a tunnel."""
+    return ConnectFailed(
+        f"The proxy {proxy.url} closed the connection without an answer.",
+        hint=f"Check {proxy.named_by}, {WITHOUT_PROXY}",
+    )
+
+
+def no_proxy(proxy: Proxy, reason: str) -> ProtocolBroken:
+    """What should be a proxy does not behave like one."""
+    return ProtocolBroken(
+        f"{proxy.url} does not answer like an HTTP proxy: {reason.rstrip('.')}.",
+        hint=f"Check {proxy.named_by}, {WITHOUT_PROXY}",
+    )
+
+
+def redirected(target: Target, status: int | None, to: Target | None) -> HttpRefused:
+    """The endpoint sends its clients elsewhere, where no key of ours goes."""
+    where = "an address that cannot be used" if to is None else to.url
+    return HttpRefused(
+        f"{target.url} redirects to {where} (HTTP {status}), where nothing was sent.",
+        hint="" if to is None else f"If that is what you mean, give {to.url} as URL.",
+        http_status=status,
+    )
+
+
+def redirected_too_often(target: Target, status: int | None, most: int) -> HttpRefused:
+    """The endpoint sends its clients around."""
+    return HttpRefused(
+        f"{target.url} redirects more than {most} times.",
+        hint="Check the path in the URL, and any proxy before the server.",
+        http_status=status,
     )
 
 

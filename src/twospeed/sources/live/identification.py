@@ -13,8 +13,9 @@ from twospeed.records.errors import (
     HttpRefused,
     ProtocolBroken,
     TimedOut,
+    UsageError,
 )
-from twospeed.runtimes.registry import identify_asks, recognise
+from twospeed.runtimes.registry import all_runtimes, identify_asks, recognise, runtime_by_id
 from twospeed.runtimes.runtime import Answer, Answers, Ask, Runtime
 from twospeed.sources.live.channel import Channel
 from twospeed.sources.live.failures import LOADING, status_hint
@@ -38,6 +39,19 @@ class Identity:
     answers: dict[str, Answer]
     loading_s: float | None
     """Seconds that the server spent loading while we waited; None when it was ready."""
+
+
+def named_runtime(runtime_id: str) -> Runtime:
+    """The runtime that the user named.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    runtime = runtime_by_id(runtime_id)
+    if runtime is None:
+        known = ", ".join(runtime.id for runtime in all_runtimes())
+        raise UsageError(f"No runtime is called {runtime_id!r}.", hint=f"Use one of: {known}.")
+    return runtime
 
 
 async def ask_all(

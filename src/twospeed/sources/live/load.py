@@ -25,6 +25,7 @@ SPREAD_S = 1.0
 OPENED_AT_ONCE = 16
 SPARE_FILES = 64
 """Files that the process has open besides its connections."""
+MOST_PROMPT_BYTES = 512 * 2**20
 FEWEST_FAILURES = 10
 """So many in a row, and at least one on each connection, mean that the rest will fail too."""
 
@@ -49,89 +50,104 @@ class Load:
     stream: bool = True
 
 
-async def run_load(
-    endpoint: Endpoint,
-    load: Load,
-    on_record: OnRecord,
-    on_prepared: OnPrepared | None = None,
-) -> bool:
-    """Send all requests; a failed one is a record with its error.
+class ReadyLoad:
+    """Requests written and connections opened: nothing is left to do but to send.
 
-    Args:
-        endpoint: an opened endpoint.
-        load: what to send.
-        on_record: told of each record as it is complete; must return at once.
-        on_prepared: told of the progress before anything is sent.
-
-    Returns:
-        False when so many requests failed in a row that the rest was not sent.
-
-    Raises:
-        UsageError: the system allows too few connections at once.
+    Each lane sends the next request as soon as its last one is recorded.
     """
-    allow_files(load.concurrency + SPARE_FILES)
-    requests: deque[Prepared] = deque()
-    for number in range(1, load.requests + 1):
-        requests.append(await endpoint.prepare(load.probe, prompt=load.prompt, stream=load.stream))
-        if on_prepared is not None:
-            on_prepared(number)
-    channels = [endpoint.take_channel() for _ in range(min(load.concurrency, load.requests))]
-    try:
-        await open_all(channels, requests[0].limits)
-        return await _Round(endpoint, load, requests, on_record).run(channels)
-    finally:
-        for channel in channels:
-            endpoint.give_back(channel)
-
-
-class _Round:
-    """The requests under way: each lane sends the next one as soon as its last is recorded."""
 
     def __init__(
-        self, endpoint: Endpoint, load: Load, requests: deque[Prepared], on_record: OnRecord
+        self, endpoint: Endpoint, load: Load, requests: deque[Prepared], channels: list[Channel]
     ) -> None:
         self._endpoint = endpoint
         self._load = load
         self._waiting = requests
+        self._channels = channels
         self._sent = 0
-        self._on_record = on_record
         self._failed_in_a_row = 0
-        self._most_failures = max(FEWEST_FAILURES, load.concurrency)
+        self._most_failures = max(FEWEST_FAILURES, len(channels))
 
-    async def run(self, channels: list[Channel]) -> bool:
-        apart_s = SPREAD_S / len(channels) if self._load.start == "spread" else 0.0
+    async def run(self, on_record: OnRecord) -> bool:
+        """Send all requests; a failed one is a record with its error.
+
+        Args:
+            on_record: told of each record as it is complete; must return at once.
+
+        Returns:
+            False when so many requests failed in a row that the rest was not sent.
+        """
+        apart_s = SPREAD_S / len(self._channels) if self._load.start == "spread" else 0.0
         with collection_held():
-            lanes = [
-                asyncio.create_task(self._lane(channel, index * apart_s))
-                for index, channel in enumerate(channels)
-            ]
+            lanes: list[asyncio.Task[None]] = []
             try:
+                for index, channel in enumerate(self._channels):
+                    sends = self._lane(channel, index * apart_s, on_record)
+                    lanes.append(asyncio.create_task(sends))
+                    await asyncio.sleep(0)  # between any two sends, what has arrived is read
                 await asyncio.gather(*lanes)
             finally:
                 for lane in lanes:
                     lane.cancel()
                 await asyncio.gather(*lanes, return_exceptions=True)
-        return not self._hopeless
+                for channel in self._channels:
+                    self._endpoint.give_back(channel)
+        return not self._waiting
 
-    @property
-    def _hopeless(self) -> bool:
-        return self._failed_in_a_row >= self._most_failures
-
-    async def _lane(self, channel: Channel, delay_s: float) -> None:
+    async def _lane(self, channel: Channel, delay_s: float, on_record: OnRecord) -> None:
         if delay_s:
             await asyncio.sleep(delay_s)
-        while self._waiting:
+        while self._waiting and self._failed_in_a_row < self._most_failures:
             self._sent += 1
             record = await self._recorded(self._waiting.popleft(), self._sent, channel)
             self._failed_in_a_row = self._failed_in_a_row + 1 if record.error else 0
-            self._on_record(record)
-            if self._hopeless:
-                return
+            on_record(record)
 
     async def _recorded(self, request: Prepared, number: int, channel: Channel) -> RequestRecord:
-        if self._load.concurrency == 1:
-            return await self._endpoint.send_alone(request, number, channel)
-        return await self._endpoint.send(request, number, channel)
+        if len(self._channels) == 1:
+            return await self._endpoint.sender.send_alone(request, number, channel)
+        return await self._endpoint.sender.send(request, number, channel)
+
+
+async def ready_load(
+    endpoint: Endpoint, load: Load, on_prepared: OnPrepared | None = None
+) -> ReadyLoad:
+    """Write all prompts and open all connections.
+
+    Args:
+        endpoint: an opened endpoint.
+        load: what to send.
+        on_prepared: told how many requests are ready.
+
+    Raises:
+        UsageError: the system allows too few connections, or the prompts are too long to hold.
+    """
+    allow_files(load.concurrency + SPARE_FILES)
+    requests = await _written(endpoint, load, on_prepared)
+    channels = [endpoint.take_channel() for _ in range(min(load.concurrency, load.requests))]
+    await open_all(channels, requests[0].limits)
+    return ReadyLoad(endpoint, load, requests, channels)
+
+
+async def _written(
+    endpoint: Endpoint, load: Load, on_prepared: OnPrepared | None
+) -> deque[Prepared]:
+    if load.prompt is not None:
+        request = await endpoint.prepare(load.probe, prompt=load.prompt, stream=load.stream)
+        return deque([request] * load.requests)
+    requests: deque[Prepared] = deque()
+    held_bytes = 0
+    while len(requests) < load.requests:
+        requests.append(await endpoint.prepare(load.probe, stream=load.stream))
+        held_bytes += len(requests[-1].request)
+        if held_bytes > MOST_PROMPT_BYTES:
+            raise UsageError(
+                f"{load.requests:,} prompts of {load.probe.prompt_tokens:,} tokens need more than"
+                f" {MOST_PROMPT_BYTES // 2**20} MiB.",
+                hint="Use fewer --requests or a smaller --prompt-tokens.",
+            )
+        if on_prepared is not None:
+            on_prepared(len(requests))
+    return requests
 
 
 async def open_all(channels: list[Channel], limits: Limits) -> None:

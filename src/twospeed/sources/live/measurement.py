@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 
+from msgspec.structs import replace
+
 from twospeed.records.errors import EndpointError
 from twospeed.records.request_record import (
     ClientTimes,
@@ -66,6 +68,7 @@ def record_of(
         finish_reason=reading.finish_reason,
         repeats=probe.repeats,
         retries=exchange.retries,
+        redirects=exchange.redirects,
         error=error,
     )
 
@@ -98,8 +101,9 @@ def _meaning(
 
 def _client_times(exchange: Exchange, reading: StreamReading) -> ClientTimes:
     sent_ns = exchange.sent_ns
+    set_up = _set_up_times(exchange)
     if sent_ns is None:
-        return ClientTimes(clock=exchange.clock, connect_s=exchange.connect_s)
+        return set_up
 
     def since(at_ns: int | None) -> float | None:
         # An early refusal arrives before the last request byte was handed over.
@@ -107,16 +111,29 @@ def _client_times(exchange: Exchange, reading: StreamReading) -> ClientTimes:
 
     text = reading.text
     answer = next((event for event in text if event.kind != "reasoning"), None)
-    return ClientTimes(
-        clock=exchange.clock,
-        connect_s=exchange.connect_s,
+    return replace(
+        set_up,
         headers_s=since(exchange.reader.headers_ns),
         ttft_s=since(text[0].at_ns if text else None),
-        ttft_is_upper_bound=len(text) > 1 and text[1].read == text[0].read,
+        ttft_is_upper_bound=reading.whole or (len(text) > 1 and text[1].read == text[0].read),
         first_answer_s=since(answer.at_ns if answer else None),
         last_text_s=since(text[-1].at_ns if text else None),
         finish_s=since(reading.finish_ns),
         end_s=since(exchange.reader.end_ns),
+    )
+
+
+def _set_up_times(exchange: Exchange) -> ClientTimes:
+    """The clock, and what passed before it started."""
+    times = exchange.set_up
+    if times is None:
+        return ClientTimes(clock=exchange.clock)
+    return ClientTimes(
+        clock=exchange.clock,
+        connect_s=times.total_s,
+        dns_s=times.dns_s,
+        tcp_s=times.tcp_s,
+        tls_s=times.tls_s,
     )
 
 

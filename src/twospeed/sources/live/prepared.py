@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from twospeed.records.request_record import Probe
-from twospeed.runtimes.runtime import Generation, Runtime
-from twospeed.sources.live.channel import Access
-from twospeed.sources.live.prompts import Prompt
+from twospeed.runtimes.runtime import Generation
 from twospeed.sources.live.time_limits import Limits
 
 
@@ -22,33 +20,3 @@ class Prepared:
     """What was asked, without the text of the prompt: one copy of it in `request` is enough."""
     dialect: str
     limits: Limits
-
-
-def prepared(
-    access: Access,
-    runtime: Runtime,
-    generation: Generation,
-    *,
-    probe: Probe,
-    prompt: Prompt,
-    limits: Limits,
-) -> Prepared:
-    """Encode a request for text.
-
-    Args:
-        access: to the endpoint.
-        runtime: gives the request its form.
-        generation: the request, free of any form.
-        probe: what is wanted.
-        prompt: its text, for the limits.
-        limits: of any request.
-    """
-    call = runtime.call(generation)
-    longest_tokens = max(probe.prompt_tokens, prompt.words)
-    return Prepared(
-        probe=probe,
-        request=access.request(call.path, body=call.body),
-        generation=replace(generation, prompt=""),
-        dialect=call.dialect,
-        limits=limits.for_request(longest_tokens, probe.output_tokens),
-    )

@@ -7,6 +7,7 @@ that were merged before the read carry the stamp of the last one.
 
 from __future__ import annotations
 
+import functools
 import socket
 import struct
 import sys
@@ -81,6 +82,7 @@ class KernelReceiver:
     """
 
     def __init__(self, clock: Clock, wall: Clock | None = None) -> None:
+        keep_stamping()
         self._now_ns = clock.now_ns
         self._wall_ns = (wall or WallClock()).now_ns
         self._paired_at_ns, self._offset_ns = self._pair()
@@ -92,7 +94,11 @@ class KernelReceiver:
     def receive(self, sock: socket.socket) -> tuple[bytes, int, StampedBy]:
         """Read once; without a stamp of the kernel, the moment after the read counts."""
         data, control, _, _ = sock.recvmsg(READ_BYTES, CONTROL_BYTES)
-        now_ns, offset_ns = self._pair()
+        look_ns = self._now_ns
+        early_ns, wall_ns, now_ns = look_ns(), self._wall_ns(), look_ns()
+        offset_ns = wall_ns - (early_ns + now_ns) // 2
+        if now_ns - early_ns >= PAIR_NS:
+            now_ns, offset_ns = self._pair()
         before_at_ns, before_ns = self._paired_at_ns, self._offset_ns
         self._paired_at_ns, self._offset_ns = now_ns, offset_ns
         stamp_ns = stamp_of(control)
@@ -103,7 +109,7 @@ class KernelReceiver:
         if not -STEP_NS <= drift_ns <= STEP_NS and abs(drift_ns) > most_ns(now_ns - before_at_ns):
             possible = (at_ns, stamp_ns - before_ns)
             at_ns = max((at for at in possible if at <= now_ns), default=now_ns)
-        return data, at_ns if at_ns < now_ns else now_ns, "kernel"
+        return data, min(at_ns, now_ns), "kernel"
 
     def _pair(self) -> tuple[int, int]:
         """The monotonic moment, and how far the wall clock is ahead of it."""
@@ -114,6 +120,18 @@ class KernelReceiver:
             tries_left -= 1
             if after_ns - before_ns < PAIR_NS or not tries_left:
                 return after_ns, wall_ns - (before_ns + after_ns) // 2
+
+
+@functools.cache
+def keep_stamping() -> None:
+    """Have the kernel stamp packets from now on, until this process ends.
+
+    It begins only a moment after the first socket asks for it, and ends with the last one: a
+    request over the first connection would go without.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        sock.detach()
 
 
 def most_ns(past_ns: int) -> int:

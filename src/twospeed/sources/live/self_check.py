@@ -16,7 +16,7 @@ from pathlib import Path
 
 from twospeed.sources.live.receiver import StampedBy
 
-PERIOD_S = 0.05
+PERIOD_S = 0.01
 MOST_LAG_S: dict[StampedBy, float] = {"user": 0.005, "kernel": 0.05}
 MOST_PROCESSOR_FRAC = 0.8
 """Of one processor, which is all that one thread can have: with more, reads queue up."""
@@ -75,8 +75,10 @@ class SelfCheck:
 
     def stop(self) -> OwnUse:
         """End the watch and say what it saw."""
-        if self._timer is not None:
-            self._timer.cancel()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            self._note_late(timer.when())
         return OwnUse(
             cpu_s=time.process_time() - self._started_cpu_s,
             wall_s=time.monotonic() - self._started_s,
@@ -89,8 +91,13 @@ class SelfCheck:
         self._timer = loop.call_at(due_s, self._note, loop, due_s)
 
     def _note(self, loop: asyncio.AbstractEventLoop, due_s: float) -> None:
-        self._late_s.append(max(0.0, loop.time() - due_s))
+        self._note_late(due_s)
         self._next(loop)
+
+    def _note_late(self, due_s: float) -> None:
+        late_s = asyncio.get_running_loop().time() - due_s
+        if late_s >= 0:
+            self._late_s.append(late_s)
 
 
 def lag_of(late_s: array[float]) -> float | None:
@@ -100,8 +107,10 @@ def lag_of(late_s: array[float]) -> float | None:
         late_s: lateness of each, in seconds.
     """
     ascending = sorted(late_s)
-    return ascending[max(0, len(ascending) * 99 // 100 - 1)] if len(ascending) > 99 else max(
-        ascending, default=None
+    return (
+        ascending[max(0, len(ascending) * 99 // 100 - 1)]
+        if len(ascending) > 99
+        else max(ascending, default=None)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ class Target:
 
     scheme: Literal["http", "https"]
     host: str
-    """Name or address, IPv6 without brackets."""
+    """Name or address, IPv6 without brackets, perhaps with a zone: fe80::1%eth0."""
     port: int
     base_path: str = ""
     """What stands before every route, without a slash at its end."""
@@ -70,14 +71,27 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """Host and port as in a Host header: brackets around IPv6, no default port."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        """Host and port as in a Host header: brackets around IPv6, no default port, no zone."""
+        return self._with_port(self.bare_host)
+
+    @property
+    def bare_host(self) -> str:
+        """The host without a zone, which has a meaning on this machine only."""
+        return self.host.partition("%")[0]
+
+    @property
+    def host_and_port(self) -> str:
+        """Both, also where the port is the usual one."""
+        return f"{bracketed(self.bare_host)}:{self.port}"
 
     @property
     def url(self) -> str:
         """The base address for messages and reports."""
-        return f"{self.scheme}://{self.authority}{self.base_path}"
+        return f"{self.scheme}://{self._with_port(self.host.replace('%', '%25'))}{self.base_path}"
+
+    def _with_port(self, host: str) -> str:
+        usual = self.port == DEFAULT_PORTS[self.scheme]
+        return bracketed(host) if usual else f"{bracketed(host)}:{self.port}"
 
     @property
     def is_loopback(self) -> bool:
@@ -85,13 +99,20 @@ class Target:
         if self.host == "localhost" or self.host.endswith(".localhost"):
             return True
         try:
-            return ipaddress.ip_address(self.host).is_loopback
+            address = ipaddress.ip_address(self.host)
         except ValueError:
             return False
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        return (mapped or address).is_loopback
 
     def path_of(self, route: str) -> str:
         """Request path of a route that starts with a slash."""
         return self.base_path + route
+
+
+def bracketed(host: str) -> str:
+    """A host as it stands in an address: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def _split(text: str) -> SplitResult:
@@ -118,10 +139,12 @@ def _host(parts: SplitResult, text: str) -> str:
     """Host name as it goes on the wire, or an address."""
     host = parts.hostname or ""
     host = ANY_ADDRESS.get(host, host)
-    try:
-        return str(ipaddress.ip_address(host))
-    except ValueError:
-        pass
+    if ":" in host:
+        host = host.replace("%25", "%", 1)  # RFC 6874; plain % is what people type
+    with contextlib.suppress(ValueError):
+        address = str(ipaddress.ip_address(host))
+        if re.fullmatch(r"[0-9a-f.:]+(?:%[A-Za-z0-9._~-]+)?", address):
+            return address
     try:
         name = host.encode("idna").decode("ascii")
     except UnicodeError:

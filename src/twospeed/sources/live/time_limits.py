@@ -17,11 +17,19 @@ Stage = Literal["headers", "first text", "next text", "whole answer"]
 SLOWEST_PREFILL_TPS = 10.0
 SLOWEST_DECODE_TPS = 1.0
 
+# Events of 0.3 to 1 kB per token are usual, with log-probabilities some 3 kB; a last event may
+# repeat the prompt.
+BYTES_PER_OUTPUT_TOKEN = 16 * 1024
+BYTES_PER_PROMPT_TOKEN = 64
+SPARE_BYTES = 4 * 2**20
+
 # Non-empty text under any key by which a dialect carries it; only used to tell the wait for the
 # first text from a stall in mid-stream, never to time anything.
 TEXT = re.compile(
     rb'"(?:content|reasoning(?:_content)?|thinking|response|text|delta|arguments)"\s*:\s*"[^"]'
 )
+MAYBE_SILENT = b": \t\r\n"
+"""First bytes of comments and blank lines."""
 SILENCE = re.compile(rb"(?:[ \t]*(?::[^\r\n]*)?(?:\r\n|\n|\r))*[ \t]*(?::[^\r\n]*)?")
 
 
@@ -61,14 +69,22 @@ class Limits:
         return min(self.gap_s, *(_or_never(limit_s) for limit_s in rest))
 
     def for_request(self, prompt_tokens: int, output_tokens: int) -> Limits:
-        """Fill in what the user left open, so that a long prompt gets a long wait."""
+        """Fill in what the user left open, so that a long prompt gets a long wait.
+
+        The whole answer and its bytes are bounded by what was asked for: signs of life must not
+        hold a request for ever, nor may an answer without end fill the memory.
+        """
         prefill_s = max(300.0, prompt_tokens / SLOWEST_PREFILL_TPS)
         decode_s = max(600.0, output_tokens / SLOWEST_DECODE_TPS)
+        first_text_s = prefill_s if self.first_text_s is None else self.first_text_s
+        total_s = 3 * first_text_s + min(decode_s, output_tokens * self.gap_s)
+        asked = BYTES_PER_OUTPUT_TOKEN * output_tokens + BYTES_PER_PROMPT_TOKEN * prompt_tokens
         return replace(
             self,
             headers_s=prefill_s if self.headers_s is None else self.headers_s,
-            first_text_s=prefill_s if self.first_text_s is None else self.first_text_s,
-            total_s=3 * prefill_s + decode_s if self.total_s is None else self.total_s,
+            first_text_s=first_text_s,
+            total_s=total_s if self.total_s is None else self.total_s,
+            response_bytes=min(self.response_bytes, SPARE_BYTES + asked),
         )
 
 
@@ -98,14 +114,13 @@ class Watch:
         if not self._text:
             return self._heard_before_text(reader, new, now_s)
         for segment in new:
-            if _says_something(segment.data):
+            data = segment.data
+            if data[0] not in MAYBE_SILENT or SILENCE.fullmatch(data) is None:
                 self._last_s = now_s
                 return True
         return False
 
-    def _heard_before_text(
-        self, reader: ResponseReader, new: list[Segment], now_s: float
-    ) -> bool:
+    def _heard_before_text(self, reader: ResponseReader, new: list[Segment], now_s: float) -> bool:
         self._headers = self._headers or reader.headers_ns is not None
         self._last_s = now_s
         self._text = any(TEXT.search(segment.data) for segment in new)
@@ -135,7 +150,7 @@ class Watch:
 
 def _says_something(data: bytes) -> bool:
     """Whether body bytes hold more than comments and blank lines."""
-    return data[:1] not in b": \t\r\n" or SILENCE.fullmatch(data) is None
+    return data[0] not in MAYBE_SILENT or SILENCE.fullmatch(data) is None
 
 
 def _or_never(limit_s: float | None) -> float:

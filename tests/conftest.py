@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-RUNS = Path(__file__).parents[1] / "report" / "runs.py"
+RUNS = Path(__file__).parent / "report" / "runs.py"
 
 
 @pytest.fixture(scope="session")

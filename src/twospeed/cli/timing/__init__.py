@@ -1,0 +1,1 @@
+"""What `twospeed time` does once its options are read."""
