@@ -205,3 +205,34 @@ def test_runtime_is_recognised_or_taken_on_trust(twospeed, fake):
     assert report["source"]["runtime"] == "openai"
     report = twospeed.diagnose(runtime.url, "--json", "--runtime", "vllm").report
     assert report["source"]["runtime"] == "vllm"
+
+
+def test_full_or_closed_stdout_is_told_and_no_fault(saved_run):
+    command = [sys.executable, "-m", "twospeed", "diagnose", "--from", str(saved_run)]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert done.returncode == 3
+    assert done.stderr.startswith(b"twospeed: Cannot write the result")
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command],
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=60,
+    )
+    assert closed.returncode == 3
+    assert closed.stderr.startswith(b"twospeed: Cannot write the result: stdout is closed")
+
+
+def test_the_report_never_replaces_the_records(twospeed, saved_run):
+    before = saved_run.read_bytes()
+    said = twospeed("diagnose", "--from", saved_run, "--out", saved_run)
+    assert said.status == 2
+    assert "--from" in said.complaint
+    assert saved_run.read_bytes() == before
+
+
+@pytest.mark.parametrize("count", ["0", "-3", "many", str(10**12), "9" * 400, ""])
+def test_counts_beyond_reason_are_refused_in_words(twospeed, count):
+    said = twospeed("diagnose", ":1", f"--prompt-tokens={count}")
+    assert said.status == 2
+    assert "is not a whole number from 1 to 1,000,000,000" in said.err

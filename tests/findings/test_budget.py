@@ -9,13 +9,19 @@ from twospeed.findings.budget import (
     inconclusive,
     judge_stream,
     judge_wait,
-    load_seconds,
     slow_phase,
     wait_seconds,
 )
+from twospeed.findings.loading import observe_load
 from twospeed.findings.observed import observe
 from twospeed.fits.interval import Interval
-from twospeed.records.request_record import RequestRecord, ServerTimes
+from twospeed.fits.prefill import PrefillFit
+from twospeed.records.request_record import (
+    ClientTimes,
+    RequestRecord,
+    ServerTimes,
+    TokenCounts,
+)
 from twospeed.records.run import Goals
 
 GOALS = Goals()
@@ -71,8 +77,19 @@ def test_a_delay_on_the_way_is_unexplained_not_hidden(runs):
     assert seen.slow_phase == "unknown"
 
 
+COLD = PrefillFit(
+    overhead_s=0.0,
+    per_token_s=1e-3,
+    per_token2_s=0.0,
+    points=(),
+    shortest_tokens=60,
+    longest_tokens=2000,
+    origin="client",
+)
+
+
 def load_of(runs, records, **changes):
-    return load_seconds(runs.run_of(runs.HEALTHY, records=tuple(records), **changes))
+    return observe_load(runs.run_of(runs.HEALTHY, records=tuple(records), **changes), COLD).seconds
 
 
 def test_load_of_an_experiment_is_that_of_its_first_request(runs):
@@ -92,6 +109,32 @@ def test_load_of_a_log_is_the_median(runs):
 
 def test_waiting_for_a_loading_server_is_load(runs):
     assert load_of(runs, [loaded(1, 0.04)], loading_s=7.5) == 7.5
+
+
+def unseen(ttft_s, server=None, **changes):
+    """A first request of 60 tokens from a runtime that says nothing of a load."""
+    return RequestRecord(
+        number=1,
+        step="warmup",
+        counts=TokenCounts(prompt_tokens=60, output_tokens=16),
+        client=ClientTimes(ttft_s=ttft_s),
+        server=server,
+        **changes,
+    )
+
+
+def test_a_load_that_nobody_tells_is_what_the_first_request_lost(runs):
+    assert load_of(runs, [unseen(6.06)]) == pytest.approx(6.0, abs=0.01)
+    load = observe_load(runs.run_of(runs.HEALTHY, records=(unseen(6.06),)), COLD)
+    assert (load.origin, load.certainty) == ("client", "inferred")
+
+
+def test_a_slow_first_request_is_not_yet_a_load(runs):
+    assert load_of(runs, [unseen(0.9)]) is None
+    assert load_of(runs, [unseen(6.06, other_requests=1)]) is None
+    slow_itself = ServerTimes(told_by="timings", prefill_s=6.0, prefill_tokens=60)
+    assert load_of(runs, [unseen(6.06, slow_itself)]) is None
+    assert observe_load(runs.run_of(runs.HEALTHY, records=(unseen(6.06),)), None).seconds is None
 
 
 SLOW, FINE, DIM = (

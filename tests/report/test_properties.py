@@ -19,6 +19,7 @@ from twospeed.records.request_record import (
     TokenCounts,
 )
 from twospeed.records.run import (
+    Blind,
     Conditions,
     Goals,
     MachineProbe,
@@ -187,3 +188,10 @@ def test_taking_sight_away_never_leaves_a_run_healthy(runs, phase):
     healthy = runs.run_of(runs.HEALTHY)
     assert build_report(healthy).slow_phase == "none"
     assert build_report(runs.without_phase(healthy, phase)).slow_phase == "unknown"
+
+
+def test_markdown_of_very_many_gaps_is_bounded(runs):
+    gaps = tuple(Blind(what=f"thing {n}", needs="a look") for n in range(10_000))
+    text = render_markdown(build_report(runs.run_of(runs.HEALTHY, unknown=gaps)))
+    assert text.count("not seen") == 21
+    assert "9980 more" in text or "more, see --json" in text

@@ -575,3 +575,20 @@ def test_missing_routes_are_only_asked_once():
 
     paths = run({"/props": MISSING, CHAT: [STREAM_HEAD, chunk(DONE), LAST_CHUNK]}, talk)
     assert len(paths) == len(set(paths))
+
+
+def test_output_counts_that_no_event_bears_out_are_unknown():
+    """Eight tokens were asked for, two came, five thousand were counted."""
+    texts = (0.01, delta(content="a"), 0.01, delta(content="b"))
+    lie = stream(*texts, delta("length"), usage(100, 5000))
+    record = measured({CHAT: lie})
+    assert record.error is None
+    assert record.counts.output_tokens is None
+    assert record.counts.prompt_tokens == 100
+
+
+def test_a_fact_that_cannot_be_unpacked_ends_nothing():
+    lines = ("Content-Encoding: gzip", "Content-Length: 4")
+    broken = [head(200, "application/json", *lines) + b"nope"]
+    record = measured({CHAT: GOOD_STREAM, "/props": broken, "/slots": broken})
+    assert record.error is None

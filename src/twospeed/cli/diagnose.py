@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import (
+    ArgumentParser,
+    ArgumentTypeError,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
 from pathlib import Path
+
+from twospeed.cli.measuring.connection_options import add_connection_arguments
 
 EPILOGUE = """\
 examples:
@@ -28,6 +35,7 @@ class Diagnose:
         parser.epilog = EPILOGUE
         parser.formatter_class = RawDescriptionHelpFormatter
         _where_arguments(parser)
+        add_connection_arguments(parser)
         _request_arguments(parser)
         _cost_arguments(parser)
         _output_arguments(parser)
@@ -124,19 +132,29 @@ def _output_arguments(parser: ArgumentParser) -> None:
     )
 
 
+MOST = 10**9
+"""Larger numbers of tokens, requests or seconds are slips of the finger."""
+
+
 def positive_int(text: str) -> int:
-    """A whole number above zero, for argparse."""
-    value = int(text)
-    if value <= 0:
-        raise ValueError(text)
+    """A whole number from 1 to a thousand million, for argparse."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if not 0 < value <= MOST:
+        raise ArgumentTypeError(f"{text[:40]!r} is not a whole number from 1 to {MOST:,}")
     return value
 
 
 def positive_float(text: str) -> float:
-    """A finite number above zero, for argparse."""
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise ValueError(text)
+    """A number above zero and up to a thousand million, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= MOST:
+        raise ArgumentTypeError(f"{text[:40]!r} is not a number above 0 and up to {MOST:,}")
     return value
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from twospeed.cli.command import all_commands
 from twospeed.records.errors import TwospeedError
 from twospeed.report.plain import plain
 
+NOT_WRITTEN = {errno.EPIPE, errno.ENOSPC, errno.EBADF, errno.EIO, errno.EDQUOT}
 MOST_CHARS = 1000
 """Of one message: a server may list very many models."""
 
@@ -53,20 +56,38 @@ def status_of(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("twospeed: stopped before anything was measured.", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # The reader (head, less) has gone; keep the interpreter from complaining about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as error:  # the one place where our own bugs are told to the user
-        if args.debug:
-            raise
-        print(
-            f"twospeed: a fault of its own ({type(error).__name__}: {plain(str(error))}). "
-            "Please report it with the output of the same command and --debug.",
-            file=sys.stderr,
-        )
-        return 70
+    except Exception as error:  # noqa: BLE001 - the one place where our own bugs are told
+        if isinstance(error, OSError) and error.errno in NOT_WRITTEN:
+            return unwritten(error)
+        return own_fault(error, debug=args.debug)
     return status
+
+
+def unwritten(error: OSError) -> int:
+    """Tell that the result could not be written; no word when its reader (head, less) has gone."""
+    silence_stdout()
+    if isinstance(error, BrokenPipeError):
+        return 0
+    print(f"twospeed: Cannot write the result: {error.strerror}.", file=sys.stderr)
+    return 3
+
+
+def own_fault(error: Exception, *, debug: bool) -> int:
+    """Tell a bug of ours in one line; with --debug let it through."""
+    if debug:
+        raise error
+    print(
+        f"twospeed: a fault of its own ({type(error).__name__}: {plain(str(error))}). "
+        "Please report it with the output of the same command and --debug.",
+        file=sys.stderr,
+    )
+    return 70
+
+
+def silence_stdout() -> None:
+    """Keep the interpreter from complaining at exit about what it could not write."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -7,7 +7,6 @@ None. The wait is everything before the first answer token.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import median
 from typing import Literal
 
 from msgspec import Struct
@@ -62,16 +61,18 @@ def time_budget(
     prefill_s: float | None,
     decode_s: float | None,
     reasoning_frac: float | None,
+    load_s: float | None,
     queue_s: float | None,
     unexplained_s: float | None,
 ) -> TimeBudget:
     """Puts the parts of the workload's request together.
 
     Args:
-        run: records, for the load time, and the round trip.
+        run: for the round trip.
         prefill_s: seconds of prefill at the workload's uncached prompt.
         decode_s: seconds of decode over the workload's output.
         reasoning_frac: share of the output that is hidden reasoning (0 … 1); None if unknown.
+        load_s: seconds of model load; None where it cannot be seen.
         queue_s: seconds waited for a slot; None where it cannot be seen.
         unexplained_s: seconds of the TTFT that no part explains.
     """
@@ -80,7 +81,7 @@ def time_budget(
         answer_s = decode_s * (1.0 - (reasoning_frac or 0.0))
         reasoning_s = None if reasoning_frac is None else decode_s * reasoning_frac
     parts = {
-        "load_s": load_seconds(run),
+        "load_s": load_s,
         "queue_s": queue_s,
         "network_s": run.round_trip_s,
         "prefill_s": prefill_s,
@@ -95,22 +96,6 @@ def known_sum(parts: Iterable[float | None]) -> float | None:
     """Sum of the parts that are known; None when none is."""
     known = [part for part in parts if part is not None]
     return sum(known) if known else None
-
-
-def load_seconds(run: Run) -> float | None:
-    """Seconds of model load before prefill: what we waited for, else what the server told.
-
-    In an experiment the model loads once, before its first request. Requests of a user (log,
-    recording) are all alike, so there the median counts: a load of every request is a reload.
-    """
-    if run.loading_s is not None:
-        return run.loading_s
-    told = [record for record in run.records if record.server is not None]
-    first = min(told, key=lambda record: record.number, default=None)
-    if first is None or first.step != "user":
-        return first.server.load_s if first and first.server else None
-    loads = [r.server.load_s for r in told if r.server and r.server.load_s is not None]
-    return median(loads) if loads else None
 
 
 def wait_seconds(budget: TimeBudget, goals: Goals) -> float | None:

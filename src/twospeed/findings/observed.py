@@ -15,6 +15,7 @@ from twospeed.findings.budget import (
 )
 from twospeed.findings.clocks import Disagreement, observe_clocks
 from twospeed.findings.finding import SlowPhase
+from twospeed.findings.loading import Load, observe_load
 from twospeed.findings.phase_times import (
     PhaseTimes,
     mid_answer_depth,
@@ -40,6 +41,7 @@ class Observed(PhaseTimes, frozen=True, kw_only=True):
 
     run: Run
     limits: Limits
+    load: Load
     queue: Queue
     reasoning: Reasoning
     reuse: CacheObservation
@@ -68,13 +70,15 @@ def observe(run: Run) -> Observed:
         run = replace(run, ignore_timings=True)
     times = phase_times(run)
     reasoning, queue = observe_reasoning(run.records), observe_queue(run)
-    budget = _budget(run, times, reasoning, queue)
+    load = observe_load(run, times.prefill)
+    budget = _budget(run, times, reasoning, load, queue)
     wait = judge_wait(budget, run.goals, prefill=times.prefill_s, answer_seen=reasoning.answer_seen)
     stream = judge_stream(times.decode_tps, run.goals)
     return Observed(
         **asdict(times),
         run=run,
         limits=_limits(run, times),
+        load=load,
         queue=queue,
         reasoning=reasoning,
         reuse=observe_reuse(run, times.prefill),
@@ -92,7 +96,9 @@ def is_experiment(run: Run) -> bool:
     return any(record.step == "curve" for record in run.records)
 
 
-def _budget(run: Run, times: PhaseTimes, reasoning: Reasoning, queue: Queue) -> TimeBudget:
+def _budget(
+    run: Run, times: PhaseTimes, reasoning: Reasoning, load: Load, queue: Queue
+) -> TimeBudget:
     # Our own prefill clock already holds whatever the server's leaves unexplained.
     by_client = any(point.origin == "client" for point in times.prefill_seen)
     return time_budget(
@@ -100,6 +106,7 @@ def _budget(run: Run, times: PhaseTimes, reasoning: Reasoning, queue: Queue) -> 
         prefill_s=_likely(times.prefill_s),
         decode_s=_likely(times.decode_s),
         reasoning_frac=reasoning.share,
+        load_s=load.seconds,
         queue_s=queue.seconds,
         unexplained_s=None if by_client else unexplained_seconds(run),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twospeed.findings.finding import Cause, Evidence, Finding, SlowPhase
+from twospeed.findings.finding import Cause, Certainty, Evidence, Finding, SlowPhase
 from twospeed.findings.observed import Observed
 from twospeed.records.request_record import Origin
 
@@ -22,18 +22,23 @@ def find(observed: Observed) -> list[Finding]:
     """The parts of a slow wait that come before the prompt is read."""
     if observed.wait.verdict != "slow":
         return []
-    run, budget = observed.run, observed.budget
-    candidates: list[tuple[Cause, float | None, Origin]] = [
-        ("model.load", budget.load_s, "server" if run.loading_s is None else "client"),
-        ("server.queue", budget.queue_s, observed.queue.origin or "client"),
-        ("network.latency", budget.network_s, "client"),
+    load, queue = observed.load, observed.queue
+    by_queue = queue.origin or "client"
+    candidates: list[tuple[Cause, float | None, Origin, Certainty]] = [
+        ("model.load", load.seconds, load.origin, load.certainty),
+        ("server.queue", queue.seconds, by_queue, _certainty(by_queue)),
+        ("network.latency", observed.budget.network_s, "client", "measured"),
     ]
     found = [_part(observed, *candidate) for candidate in candidates]
     return [finding for finding in found if finding is not None]
 
 
+def _certainty(origin: Origin) -> Certainty:
+    return "reported" if origin == "server" else "measured"
+
+
 def _part(
-    observed: Observed, cause: Cause, seconds: float | None, origin: Origin
+    observed: Observed, cause: Cause, seconds: float | None, origin: Origin, certainty: Certainty
 ) -> Finding | None:
     wait_s = observed.wait.seconds
     if seconds is None or wait_s is None or seconds < NOTABLE_SHARE * wait_s:
@@ -42,7 +47,7 @@ def _part(
     return Finding(
         cause=cause,
         phase=phase,
-        certainty="reported" if origin == "server" else "measured",
+        certainty=certainty,
         costs_s=seconds,
         evidence=(
             Evidence(what=f"{phase} time", value=seconds, unit="s", origin=origin),

@@ -207,7 +207,8 @@ class Plan:
 
     def _told_load_s(self, record: RequestRecord) -> float:
         told = None if self.ignore_timings else record.server
-        return (told.load_s or 0.0) if told else 0.0
+        # Not more than the request itself took: the budget must not depend on a server's word.
+        return min(told.load_s or 0.0, spent_s(record)) if told else 0.0
 
     def _answered_rungs(self, records: Sequence[RequestRecord]) -> tuple[int, ...]:
         """The ladder without lengths that the server refuses or twice left unanswered."""

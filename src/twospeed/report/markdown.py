@@ -21,6 +21,7 @@ from twospeed.report.numbers import (
 from twospeed.report.plain import plain_markdown as safe
 
 SHORTEST_S = 0.001
+MOST_GAPS = 20
 """Shorter parts of a request are not worth a word."""
 
 
@@ -147,7 +148,10 @@ def _details(report: Report) -> str:
     lines.append(f"- prompt reuse: {cache.reused}{known}")
     for finding in report.findings:
         lines += [f"- {finding.cause}: {_evidence(fact)}" for fact in finding.evidence]
-    lines += [f"- not seen: {safe(gap.what)}; needs {safe(gap.needs)}" for gap in report.unknown]
+    gaps = report.unknown[:MOST_GAPS]
+    lines += [f"- not seen: {safe(gap.what)}; needs {safe(gap.needs)}" for gap in gaps]
+    if len(report.unknown) > MOST_GAPS:
+        lines.append(f"- not seen: {len(report.unknown) - MOST_GAPS} more, see --json")
     facts = [f"{name} {safe(str(fact))}" for name, fact in report.facts.items() if fact is not None]
     if facts:
         lines.append(f"- the runtime says: {', '.join(facts)}")

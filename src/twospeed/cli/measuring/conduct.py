@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from twospeed.cli.diagnose import api_key
 from twospeed.cli.measuring.book import Book
+from twospeed.cli.measuring.connection_options import access_options
 from twospeed.cli.measuring.embedded import facts_of_engine, source_of_engine, started_engine
 from twospeed.cli.terminal.progress import Progress
 from twospeed.findings.phase_times import mid_answer_depth
@@ -125,12 +126,14 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
         EndpointError: nothing usable answers, or the first request was refused.
     """
     given: str | None = args.url if engine is None else engine.url
+    reach = access_options(args) if engine is None else None
     url = await found_url(progress) if given is None else given
     progress.show(f"Asking {url} what it is ...", force=True)
     async with await Endpoint.open(
         url,
         model=None if engine is not None else args.model,
         api_key=api_key(args),
+        reach=reach,
         runtime_id=args.runtime,
         limits=limits_of(args.timeout),
         load_wait_s=args.timeout,
@@ -182,20 +185,21 @@ def host_watch(endpoint: Endpoint, engine: Engine | None) -> HostWatch:
     """A watch over this machine that does not take the server's own work for someone else's."""
     if engine is not None:
         return HostWatch(engine.pid, server_is_local=True)
-    local = endpoint.target.is_loopback
-    return HostWatch(listener_pid(endpoint.target.port) if local else None, server_is_local=local)
+    port = endpoint.port_here
+    local = endpoint.source().local is True
+    return HostWatch(None if port is None else listener_pid(port), server_is_local=local)
 
 
 def look_at_machine(args: Namespace, endpoint: Endpoint, book: Book, progress: Progress) -> None:
     """Read the model's header and probe this machine, where both describe the server."""
-    if not endpoint.target.is_loopback:
+    if not endpoint.source().local:
         book.add(
             Blind(
                 what="the limits of the server's machine", needs="running twospeed on that machine"
             )
         )
         return
-    read_model_header(endpoint.target.port, book)
+    read_model_header(endpoint.port_here, book)
     if args.no_probe:
         return
     progress.show("Measuring this machine's memory and processor (2 s) ...", force=True)
@@ -203,14 +207,14 @@ def look_at_machine(args: Namespace, endpoint: Endpoint, book: Book, progress: P
         book.add(replace(probe, graphics_devices=graphics_devices()))
 
 
-def read_model_header(port: int, book: Book) -> None:
+def read_model_header(port: int | None, book: Book) -> None:
     """Read the header of the model file, if the runtime names it and it can be read here."""
     named = book.run.facts.model_path
     if named is None:
         return
     path = Path(named)
     if not path.is_absolute():
-        pid = listener_pid(port)
+        pid = None if port is None else listener_pid(port)
         process = process_facts(pid) if pid is not None else None
         if process is None or process.cwd is None:
             return

@@ -30,6 +30,8 @@ def deliver(report: Report, args: Namespace) -> None:
     if (args.json or args.markdown) and isinstance(sys.stdout, TextIOWrapper):
         # Both are UTF-8 by definition, whatever the terminal speaks.
         sys.stdout.reconfigure(encoding="utf-8")
+    if sys.stdout is None:  # closed before we began
+        raise InputError("Cannot write the result: stdout is closed.", hint="Use --out FILE.")
     sys.stdout.write(rendered(report, args))
     sys.stdout.flush()
 
@@ -78,11 +80,22 @@ def check_output(args: Namespace) -> None:
     """Refuse before measuring what could not be delivered after it.
 
     Raises:
-        UsageError: a word of --fail-on is neither a cause, nor a phase, nor "any".
+        UsageError: a word of --fail-on is neither a cause, nor a phase, nor "any", or the report
+            would replace the records.
         InputError: the file of --out cannot be written.
     """
     check_fail_on(args.fail_on)
     check_writable(args.out)
+    for option, path in (("--from", args.from_file), ("--save", args.save)):
+        if path is not None and args.out is not None and same_file(path, args.out):
+            raise UsageError(f"--out and {option} name the same file: the report would replace it.")
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to the same file, also before it exists."""
+    return one.resolve() == other.resolve() or (
+        one.exists() and other.exists() and one.samefile(other)
+    )
 
 
 def check_writable(out: Path | None) -> None:

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 from twospeed import __version__
-from twospeed.records.errors import EndpointError, StreamBroken, UsageError
+from twospeed.records.errors import EndpointError, ProtocolBroken, StreamBroken, UsageError
 from twospeed.runtimes.runtime import Answer, Ask
 from twospeed.sources.live import failures
 from twospeed.sources.live.clock import Clock, MonotonicClock
@@ -270,7 +270,10 @@ class Channel:
 
 def answer_of(reader: ResponseReader) -> Answer:
     """A complete response as the runtimes read it."""
-    body = b"".join(segment.data for segment in decoded_segments(reader))
+    try:
+        body = b"".join(segment.data for segment in decoded_segments(reader))
+    except ProtocolBroken:  # a body that cannot be unpacked answers nothing, and ends nothing
+        return Answer(status=reader.status, headers=reader.headers)
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

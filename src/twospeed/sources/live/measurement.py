@@ -23,6 +23,9 @@ from twospeed.sources.live.target import Target
 from twospeed.wire.dialects import reading_of
 from twospeed.wire.reading import StreamReading, TextEvent
 
+BELIEVED = 2
+"""A runtime may overrun the length that was asked for, hardly by more than this factor."""
+
 
 def now_utc() -> str:
     """The present moment as a record keeps it: UTC, ISO 8601."""
@@ -96,7 +99,19 @@ def _meaning(
 ) -> tuple[TokenCounts, ServerTimes | None]:
     if reading.usage is None and reading.timings is None and not reading.text:
         return TokenCounts(), None
-    return runtime.interpret(reading, generation)
+    counts, server = runtime.interpret(reading, generation)
+    if _is_beyond_belief(counts, reading, generation):
+        counts = replace(counts, output_tokens=None, reasoning_tokens=None)
+    return counts, server
+
+
+def _is_beyond_belief(counts: TokenCounts, reading: StreamReading, generation: Generation) -> bool:
+    """Whether more output was counted than was asked for, and the events do not bear it out."""
+    output, asked = counts.output_tokens, generation.output_tokens
+    if output is None or not reading.text or output <= BELIEVED * asked:
+        return False
+    chars = sum(len(event.text) for event in reading.text)
+    return output > chars and output > BELIEVED * len(reading.text)
 
 
 def _client_times(exchange: Exchange, reading: StreamReading) -> ClientTimes:
