@@ -8,6 +8,7 @@ import re
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from fake_runtime import FakeRuntime, always
@@ -209,7 +210,7 @@ def test_runtime_is_recognised_or_taken_on_trust(twospeed, fake):
 
 def test_full_or_closed_stdout_is_told_and_no_fault(saved_run):
     command = [sys.executable, "-m", "twospeed", "diagnose", "--from", str(saved_run)]
-    with open("/dev/full", "wb") as full:
+    with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
     assert done.returncode == 3
     assert done.stderr.startswith(b"twospeed: Cannot write the result")
