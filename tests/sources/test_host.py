@@ -99,11 +99,11 @@ def test_shares_stay_between_zero_and_one(total, idle, steal, own, ours):
 def test_our_own_work_is_not_the_work_of_others():
     watch = HostWatch(os.getpid())
     watch.start()
-    end_s = time.process_time() + 0.05
+    end_s = time.process_time() + 0.1
     while time.process_time() < end_s:
         sum(range(1000))
     conditions = watch.stop()
-    assert conditions.own_cpu_s >= 0.04
+    assert conditions.own_cpu_s >= 0.05  # the system counts in ticks of 10 ms
     assert conditions.host_load is None or 0 <= conditions.host_load <= 1
 
 
