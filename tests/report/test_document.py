@@ -13,7 +13,7 @@ from twospeed.findings.finding import CAUSES, Evidence, Finding
 from twospeed.fits.interval import Interval
 from twospeed.report.build import build_report
 from twospeed.report.document import (
-    BenchmarkPoint,
+    PointRow,
     Report,
     RequestRow,
     WontHelpPart,
@@ -79,7 +79,7 @@ def test_every_field_is_required_by_the_schema_and_the_other_way_round():
         ("wont_help", WontHelpPart),
         ("interval", Interval),
         ("request", RequestRow),
-        ("point", BenchmarkPoint),
+        ("point", PointRow),
     ],
 )
 def test_parts_agree_with_the_schema(definition, kind):

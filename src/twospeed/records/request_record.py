@@ -18,7 +18,17 @@ assumed: a stated default.
 """
 
 TextKind = Literal["answer", "reasoning", "tool"]
-Step = Literal["warmup", "curve", "reuse", "user"]
+Step = Literal["warmup", "curve", "reuse", "together", "user"]
+"""The part of an experiment: "warmup" stays out of the fits, "reuse" asks about an earlier prompt,
+"together" runs beside other requests of ours; "user" is a request that someone else made."""
+Change = Literal[
+    "same", "appended", "end_edited", "middle_edited", "start_edited", "other", "returned"
+]
+"""How a prompt differs from the earlier one that it asks about.
+
+same: nothing. appended: a turn more. *_edited: a few words replaced there. other: an unrelated
+conversation in between. returned: the earlier conversation goes on after the other one.
+"""
 
 
 Seconds = Annotated[float, Meta(ge=0, le=1e10)]
@@ -31,13 +41,17 @@ class Probe(Struct, frozen=True, kw_only=True):
     """One request that an experiment wants measured."""
 
     step: Step
-    """Its part: "warmup" stays out of the fits, "reuse" repeats an earlier prompt."""
     prompt_tokens: Tokens
     """Wanted prompt length; the server's own count is what enters the record."""
     output_tokens: Tokens
     """Wanted answer length (upper bound)."""
     repeats: int | None = None
-    """Number of the earlier request whose prompt is sent again; None for a new, unique prompt."""
+    """Number of the earlier request whose prompt is sent again, changed as `change` says.
+
+    None for a new, unique prompt.
+    """
+    change: Change | None = None
+    """None where `repeats` is; a repeat without a change is the same prompt."""
 
 
 class TextArrival(Struct, frozen=True, kw_only=True, array_like=True):
@@ -109,6 +123,48 @@ class ServerTimes(Struct, frozen=True, kw_only=True):
     total_s: Seconds | None = None
 
 
+Frac = Annotated[float, Meta(ge=0, le=1)]
+
+
+class DecodeWindow(Struct, frozen=True, kw_only=True, array_like=True):
+    """Decode over a few seconds of one answer, as a log tells while it runs."""
+
+    output_tokens: Tokens
+    """Generated up to the end of the window."""
+    per_token_s: Seconds
+
+
+class ServerSigns(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the runtime showed about one request beside its times; None where it did not."""
+
+    slot: Tokens | None = None
+    chosen_by: Literal["similarity", "lru"] | None = None
+    """How the slot was chosen; "lru": none held a similar prompt."""
+    similarity_frac: Frac | None = None
+    """Part of the new prompt that the slot already held."""
+    kept_frac: Frac | None = None
+    """Part of what the slot held that stays."""
+    matched_tokens: Tokens | None = None
+    """Tokens of the new prompt that equal what the slot held, counted from the start."""
+    held_tokens: Tokens | None = None
+    """Tokens that the slot held before."""
+    cannot_rewind: bool | None = None
+    """True where the runtime said that its state cannot be cut back."""
+    context_cut: bool | None = None
+    """True where the prompt was truncated, or the context shifted."""
+    prefill_step_tokens: Tokens | None = None
+    """Prompt tokens of a usual step of prefill."""
+    drafted_tokens: Tokens | None = None
+    accepted_tokens: Tokens | None = None
+    """Of the drafted tokens."""
+    sampling_s: Seconds | None = None
+    """Choosing tokens, apart from computing them."""
+    disturbed_s: Seconds | None = None
+    """Seconds of its decode in which other requests had their prompts read."""
+    preempted: bool | None = None
+    decode_windows: tuple[DecodeWindow, ...] = ()
+
+
 class RequestError(Struct, frozen=True, kw_only=True):
     """Why a request failed; what had arrived until then is still in the record."""
 
@@ -131,10 +187,13 @@ class RequestRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     counts: TokenCounts = TokenCounts()
     client: ClientTimes = ClientTimes()
     server: ServerTimes | None = None
+    signs: ServerSigns | None = None
     arrivals: tuple[TextArrival, ...] = ()
     finish_reason: str | None = None
     repeats: int | None = None
-    """Number of the earlier request with the very same prompt."""
+    """Number of the earlier request whose prompt this one asks about (see `change`)."""
+    change: Change | None = None
+    """How the prompt differs from that one; None for the very same."""
     retries: int = 0
     """Times that a dead keep-alive connection was replaced and the clock restarted."""
     redirects: int = 0

@@ -76,6 +76,127 @@ class RuntimeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Granularity of prefix reuse in tokens."""
     reports_cached_tokens: bool | None = None
     """False when the runtime never tells cached tokens (or tells a constant 0)."""
+    backend: str | None = None
+    """What computes, in lower case: "cpu", "cuda", "metal", "vulkan", "rocm", "sycl"."""
+    gpu_found: bool | None = None
+    """False where the runtime said that it found no usable graphics device."""
+    devices: Count | None = None
+    """Graphics devices that hold a part of the model."""
+    kv_cache_on_cpu: bool | None = None
+    """True where (part of) the KV cache lies in system memory."""
+    graph_splits: Count | None = None
+    threads_hw: Count | None = None
+    """Processors of the machine, as the runtime counts them."""
+    draft_model: bool | None = None
+    cuda_graph: bool | None = None
+
+
+class LoadSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a load generator, or a runtime over windows of time, says about many requests at once.
+
+    Names and units are those of the tools, for these numbers cannot be told apart by request.
+    """
+
+    completed: Count | None = None
+    failed: Count | None = None
+    duration_s: Seconds | None = None
+    total_input_tokens: Count | None = None
+    total_output_tokens: Count | None = None
+    concurrency_max: Count | None = None
+    mean_ttft_ms: float | None = None
+    median_ttft_ms: float | None = None
+    p99_ttft_ms: float | None = None
+    mean_tpot_ms: float | None = None
+    mean_itl_ms: float | None = None
+    median_itl_ms: float | None = None
+    running_max: Count | None = None
+    waiting_max: Count | None = None
+    queue_max: Count | None = None
+    kv_cache_usage_max_pct: float | None = None
+    generation_tps_max: float | None = None
+    """Of all requests together."""
+    preemptions: Count | None = None
+
+
+class BenchmarkPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One row of a benchmark table."""
+
+    phase: Literal["prefill", "decode", "mixed"]
+    tokens: Tokens | None
+    depth_tokens: Tokens | None = None
+    tps: Positive
+    sd: float | None = None
+    settings: dict[str, str | int | float | bool | None] = {}
+    """What the row says about its set-up, by the names of RuntimeFacts (and "model", "test")."""
+    line: int | None = None
+
+
+class GraphicsDevice(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A graphics device at work; None where it does not tell."""
+
+    name: str
+    memory_total_bytes: Count | None = None
+    memory_used_bytes: Count | None = None
+    memory_used_by_others_bytes: Count | None = None
+    shared_memory_used_bytes: Count | None = None
+    """System memory in use as graphics memory."""
+    utilisation_frac: float | None = None
+    clock_hz: Positive | None = None
+    clock_max_hz: Positive | None = None
+    throttled_by: tuple[str, ...] = ()
+    """Reasons that it gives for running below its clocks, idling left out."""
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    temperature_c: float | None = None
+    pcie_generation: Count | None = None
+    pcie_lanes: Count | None = None
+    bandwidth_bytes_per_s: Positive | None = None
+
+
+class ServerProcess(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The process that serves, as this machine sees it over the run."""
+
+    command: tuple[str, ...] = ()
+    """Its command line, keys and tokens left out."""
+    threads: Count | None = None
+    """Threads that it has."""
+    busy_threads: float | None = None
+    """Processors that it kept busy while it worked."""
+    allowed_cores: Count | None = None
+    """Processors that it may use."""
+    resident_bytes: Count | None = None
+    swapped_bytes: Count | None = None
+    major_faults: Count | None = None
+    """Pages that it had to fetch from storage during the run."""
+    read_bytes: Count | None = None
+    """Read from storage during the run."""
+
+
+class MachineFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The machine under the server over the run; None where it does not tell."""
+
+    logical_cores: Count | None = None
+    physical_cores: Count | None = None
+    performance_cores: Count | None = None
+    """None where all cores are alike."""
+    numa_nodes: Count | None = None
+    governor: str | None = None
+    clock_hz: Positive | None = None
+    clock_max_hz: Positive | None = None
+    throttle_events: Count | None = None
+    """Thermal or power throttling of the processor during the run."""
+    throttled_by: tuple[str, ...] = ()
+    cgroup_throttled_s: Seconds | None = None
+    """Time in which the processor quota stopped the server."""
+    memory_available_bytes: Count | None = None
+    swap_read_bytes: Count | None = None
+    """Read back from swap by the whole machine during the run."""
+    memory_pressure: float | None = None
+    """Share of the time in which some process waited for memory (Linux PSI, 0 … 1)."""
+    busiest: tuple[str, ...] = ()
+    """Names of the other programs that used most processor time."""
+    graphics: tuple[GraphicsDevice, ...] = ()
+    server: ServerProcess | None = None
 
 
 class MachineProbe(Struct, frozen=True, kw_only=True):
@@ -147,6 +268,9 @@ class Run(Struct, frozen=True, kw_only=True):
     """Seconds that the server spent loading its model while we waited; None when it was ready."""
     probe: MachineProbe | None = None
     header: ModelHeader | None = None
+    machine: MachineFacts | None = None
+    points: tuple[BenchmarkPoint, ...] = ()
+    summary: LoadSummary | None = None
     conditions: Conditions = Conditions()
     unknown: tuple[Blind, ...] = ()
     ignore_timings: bool = False

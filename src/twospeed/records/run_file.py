@@ -23,9 +23,12 @@ from twospeed.records.errors import InputError
 from twospeed.records.json_text import encoded
 from twospeed.records.request_record import RequestRecord, Seconds
 from twospeed.records.run import (
+    BenchmarkPoint,
     Blind,
     Conditions,
     Goals,
+    LoadSummary,
+    MachineFacts,
     MachineProbe,
     ModelHeader,
     Run,
@@ -43,22 +46,37 @@ Migration = Callable[[dict[str, Any]], dict[str, Any]]
 MIGRATIONS: Mapping[int, Migration] = {}
 """By the version that each one starts from. Version 1 is the first, so there are none yet."""
 
-Thing = RequestRecord | RuntimeFacts | MachineProbe | ModelHeader | Conditions | Blind
+Thing = (
+    RequestRecord
+    | RuntimeFacts
+    | MachineProbe
+    | MachineFacts
+    | ModelHeader
+    | Conditions
+    | Blind
+    | BenchmarkPoint
+    | LoadSummary
+)
 
 _TYPE_OF: dict[type[Struct], str] = {
     RequestRecord: "request",
     RuntimeFacts: "facts",
     MachineProbe: "probe",
+    MachineFacts: "machine",
     ModelHeader: "header",
     Conditions: "conditions",
     Blind: "unknown",
+    BenchmarkPoint: "point",
+    LoadSummary: "summary",
 }
 _VALUE_OF: dict[str, Any] = {name: kind for kind, name in _TYPE_OF.items()} | {
     "round_trip": Seconds | None,
     "loading": Seconds | None,
     "end": Any,
 }
-_FIELD_OF = {name: name for name in ("facts", "probe", "header", "conditions")} | {
+_FIELD_OF = {
+    name: name for name in ("facts", "probe", "machine", "header", "conditions", "summary")
+} | {
     "round_trip": "round_trip_s",
     "loading": "loading_s",
 }
@@ -139,7 +157,7 @@ class RunWriter:
     def add(self, thing: Thing) -> None:
         """Append one thing that became known.
 
-        Requests and unknowns pile up; of facts, probe, header and conditions the last counts.
+        Requests, unknowns and points pile up; of everything else the last counts.
         """
         self._append({"type": _TYPE_OF[type(thing)], "value": thing})
 
@@ -187,8 +205,8 @@ def write_run(path: Path | str, run: Run) -> None:
         writer.round_trip(run.round_trip_s)
         if run.loading_s is not None:
             writer.loading(run.loading_s)
-        known = (run.facts, run.probe, run.header, run.conditions)
-        for thing in (*known, *run.records, *run.unknown):
+        known = (run.facts, run.probe, run.machine, run.header, run.conditions, run.summary)
+        for thing in (*known, *run.records, *run.unknown, *run.points):
             if thing is not None:
                 writer.add(thing)
         if run.complete:
@@ -230,6 +248,7 @@ def read_run_from(
         ignore_timings=head.ignore_timings,
         records=tuple(found["request"]),
         unknown=tuple(found["unknown"]),
+        points=tuple(found["point"]),
         complete=bool(found["end"]),
         **last,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import asdict
 
@@ -22,6 +23,7 @@ from twospeed.report.document import (
     DecodeCurve,
     DecodePart,
     DecodeSeen,
+    PointRow,
     PrefillCurve,
     PrefillPart,
     PrefillSeen,
@@ -61,9 +63,16 @@ def build_report(run: Run) -> Report:
         wont_help=tuple(_wont_help(one, observed) for one in idle),
         unknown=blind_spots(observed),
         requests=tuple(_row(run, record) for record in run.records),
-        facts=asdict(run.facts),
+        points=tuple(PointRow(**asdict(point)) for point in run.points),
+        facts=_facts(run),
         conditions=_conditions(observed, findings),
     )
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    """What the runtime says about itself; sums over many requests only where there are any."""
+    told = {} if run.summary is None else asdict(run.summary)
+    return asdict(run.facts) | {name: value for name, value in told.items() if value is not None}
 
 
 def _wont_help(idle: WontHelp, observed: Observed) -> WontHelpPart:

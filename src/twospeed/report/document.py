@@ -120,7 +120,7 @@ class RequestRow(Struct, frozen=True, kw_only=True):
     line: int | None
 
 
-class BenchmarkPoint(Struct, frozen=True, kw_only=True):
+class PointRow(Struct, frozen=True, kw_only=True):
     """One row of a benchmark table."""
 
     phase: Literal["prefill", "decode", "mixed"]
@@ -128,6 +128,8 @@ class BenchmarkPoint(Struct, frozen=True, kw_only=True):
     depth_tokens: int | None
     tps: float
     sd: float | None
+    settings: dict[str, Any]
+    line: int | None
 
 
 class ConditionsPart(Struct, frozen=True, kw_only=True):
@@ -171,7 +173,7 @@ class Report(Struct, frozen=True, kw_only=True):
     wont_help: tuple[WontHelpPart, ...]
     unknown: tuple[Blind, ...]
     requests: tuple[RequestRow, ...]
-    points: tuple[BenchmarkPoint, ...] = ()
+    points: tuple[PointRow, ...] = ()
     facts: dict[str, Any]
     conditions: ConditionsPart
 

@@ -13,6 +13,7 @@ from twospeed.records.run import (
     Blind,
     Conditions,
     Goals,
+    MachineFacts,
     MachineProbe,
     ModelHeader,
     Run,
@@ -78,7 +79,14 @@ class Book:
             self._writer.loading(seconds)
 
     def add(
-        self, thing: RequestRecord | MachineProbe | ModelHeader | Conditions | Blind | RuntimeFacts
+        self,
+        thing: RequestRecord
+        | MachineProbe
+        | MachineFacts
+        | ModelHeader
+        | Conditions
+        | Blind
+        | RuntimeFacts,
     ) -> None:
         """Take up one thing that became known."""
         run = self.run
@@ -89,6 +97,8 @@ class Book:
                 self.run = replace(run, unknown=(*run.unknown, thing))
             case MachineProbe():
                 self.run = replace(run, probe=thing)
+            case MachineFacts():
+                self.run = replace(run, machine=thing)
             case ModelHeader():
                 self.run = replace(run, header=thing)
             case Conditions():
