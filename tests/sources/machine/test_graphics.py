@@ -112,13 +112,16 @@ def test_intels_newer_driver(machine):
             f"{INTEL}/device/vendor": "0x8086",
             f"{tile}/act_freq": 2400,
             f"{tile}/rp0_freq": 2800,
+            f"{tile}/throttle/status": 1,
             f"{tile}/throttle/reason_prochot": 1,
+            f"{tile}/throttle/reason_vr_thermalert": 1,
+            f"{tile}/throttle/reason_vr_tdc": 0,
             f"{INTEL}/device/tile0/gt1/freq0/act_freq": 0,
         }
     )
     (device,) = open_intel(root).look()
     assert (device.name, device.clock_hz, device.clock_max_hz) == ("Intel card0", 2.4e9, 2.8e9)
-    assert device.throttled_by == ("hardware_thermal",)
+    assert device.throttled_by == ("hardware_thermal", "thermal")
 
 
 IOREG = """+-o AGXAcceleratorG13X  <class AGXAcceleratorG13X, id 0x1000004c8>

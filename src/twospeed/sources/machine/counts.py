@@ -73,4 +73,6 @@ def _throttled(before: Counts, after: Counts) -> tuple[int | None, int | None]:
 
 
 def _added(before: Number | None, after: Number | None) -> Number | None:
-    return None if before is None or after is None else after - before
+    if before is None or after is None or after < before:  # fewer: another group, another count
+        return None
+    return after - before

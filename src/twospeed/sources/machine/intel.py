@@ -16,17 +16,8 @@ from twospeed.sources.machine.drm import DrmGraphics, cards_of, in_units, link_g
 from twospeed.sources.machine.system_files import ROOT, number_of, numbered
 
 VENDOR = "0x8086"
-REASONS = {
-    "pl1": "power_cap",
-    "pl2": "power_cap",
-    "pl4": "power_cap",
-    "thermal": "thermal",
-    "prochot": "hardware_thermal",
-    "ratl": "thermal",
-    "vr_thermalert": "thermal",
-    "vr_tdc": "power_cap",
-}
-"""Why a clock is below what was asked for, by the end of the file's name."""
+HEAT = ("thermal", "ratl", "thermalert")
+"""Ends of the names of files that tell a temperature as reason; prochot is the board's signal."""
 
 
 def open_intel(root: Path = ROOT) -> DrmGraphics | None:
@@ -66,11 +57,17 @@ def _highest(card: Path, *names: str) -> float | None:
 
 
 def _reasons(card: Path) -> tuple[str, ...]:
-    found = {
-        reason
+    told = (
+        file.name.partition("reason_")[2]
         for where in _clock_directories(card)
-        for end, reason in REASONS.items()
-        if number_of(where / f"throttle_reason_{end}")
-        or number_of(where / "throttle" / f"reason_{end}")
-    }
-    return tuple(sorted(found))
+        for file in (*where.glob("throttle_reason_*"), *where.glob("throttle/reason_*"))
+        if number_of(file)
+    )
+    return tuple(sorted({_reason(each) for each in told if each != "status"}))
+
+
+def _reason(told: str) -> str:
+    """Why a clock is below what was asked for, by the end of the file's name."""
+    if told == "prochot":
+        return "hardware_thermal"
+    return "thermal" if told.endswith(HEAT) else "power_cap"
