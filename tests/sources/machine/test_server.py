@@ -137,6 +137,13 @@ def test_one_process_that_hides_leaves_the_sums_unknown(family):
     assert told.resident_bytes == 100
 
 
+def test_nothing_in_swap_is_known_to_be_nothing(family):
+    family.add(1)
+    (family.watch._root / "proc/1/status").write_text("Name: a\nVmSwap:\t 0 kB\n")
+    family.watch.start()
+    assert family.watch.stop().swapped_bytes == 0
+
+
 def test_a_server_that_is_gone_shows_nothing(family):
     family.watch.start()
     family.watch.sample()

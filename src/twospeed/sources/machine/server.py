@@ -157,5 +157,6 @@ class ServerWatch:
 
     def _held(self, what: str) -> int | None:
         """Sum over the processes of what each held when it was last seen."""
-        known = [getattr(each, what) for each in self._last.values()]
-        return sum(each for each in known if each is not None) if any(known) else None
+        told = [getattr(each, what) for each in self._last.values()]
+        known = [size for size in told if size is not None]
+        return sum(known) if known else None
