@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from heapq import heappop, heappush
 from itertools import accumulate
 
 from twospeed.records.request_record import (
@@ -77,20 +77,16 @@ def client_request(
 
 
 def most_others(spans: Sequence[tuple[float, float]]) -> list[int]:
-    """For each (start, end) how many others overlapped with its start or began inside it."""
-    order = sorted(range(len(spans)), key=lambda index: spans[index][0])
-    counts, running = [0] * len(spans), list[tuple[float, int]]()
-    for index in order:
-        start, end = spans[index]
-        while running and running[0][0] <= start:
-            heappop(running)
-        counts[index] = len(running)
-        if running:
-            # The one that goes on longest stands for all that this one joined.
-            for _, other in running[:8]:
-                counts[other] = max(counts[other], len(running))
-        heappush(running, (end, index))
-    return counts
+    """For each (start, end) how many others ran at its start or at its end, the larger one."""
+    starts, ends = sorted(start for start, _ in spans), sorted(end for _, end in spans)
+    return [
+        max(
+            bisect_right(starts, start) - bisect_right(ends, start),
+            bisect_left(starts, end) - bisect_left(ends, end),
+        )
+        - 1
+        for start, end in spans
+    ]
 
 
 def _tokens(value: object) -> int | None:

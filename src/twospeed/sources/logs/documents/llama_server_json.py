@@ -17,7 +17,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from twospeed.records.request_record import RequestRecord, ServerSigns
+from msgspec.structs import replace
+
+from twospeed.records.request_record import RequestRecord, ServerSigns, TokenCounts
 from twospeed.runtimes.fields import at, counted_tokens, number, text
 from twospeed.runtimes.llama_timings import completed_by, llama_times
 from twospeed.runtimes.usage import part_of, token_counts
@@ -32,22 +34,27 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str) -> Content | None:
-    """One record per request with times."""
-    requests, names, seen = Requests(), [], set[Hashable]()
+    """One record per request with times; pieces of a stream and repeated numbers are one."""
+    requests, names = Requests(), []
+    keys: dict[Hashable, Hashable] = {}
     for found in wanted_in(text, has_timings):
         record = _record(found.value, found.line)
         if record is None:
             continue
         times = _identity(found.value)
-        request_id = _text(found.value, "id")
-        if times in seen:
+        if times in keys and record.counts.prompt_tokens is None:
             continue
-        seen.add(times)
         names.append(record.model)
-        requests.add(record, key=request_id or times)
+        requests.add(record, key=keys.setdefault(times, answer_key(found.value) or times))
     if not requests.records:
         return None
     return Content(runtime="llama-server", model=common(names), records=requests.records)
+
+
+def answer_key(value: Json) -> str | None:
+    """The identifier that pieces of one stream share; a whole answer needs none."""
+    named = _text(value, "id")
+    return named if named and str(value.get("object"))[-5:] == "chunk" else None
 
 
 def has_timings(value: Json) -> bool:
@@ -63,11 +70,10 @@ def _record(value: Json, line: int) -> RequestRecord | None:
     timings = _timings(value)
     if value.get("stop") is False:  # a piece of a stream that tells its times as it goes
         return None
-    usage = value.get("usage") if isinstance(value.get("usage"), dict) else value
-    counts = completed_by(token_counts(usage, zero_cached_is_known=True), timings)
     times = llama_times(timings)
     if times is None:
         return None
+    counts = _counts(value, timings)
     return RequestRecord(
         number=0,
         model=_text(value, "model"),
@@ -77,6 +83,25 @@ def _record(value: Json, line: int) -> RequestRecord | None:
         finish_reason=_finish_reason(value),
         line=line,
     )
+
+
+def _counts(value: Json, timings: Json) -> TokenCounts:
+    """By usage or the fields of the native answer, and by the times.
+
+    Builds without `cache_n` tell the whole prompt and what was processed of it.
+    """
+    inner = value.get("usage")
+    usage = inner if isinstance(inner, dict) else value
+    if "tokens_evaluated" in value and "prompt_tokens" not in usage:
+        usage = {
+            "prompt_tokens": value.get("tokens_evaluated"),
+            "completion_tokens": value.get("tokens_predicted"),
+        }
+    counts = completed_by(token_counts(usage, zero_cached_is_known=True), timings)
+    prompt, processed = counts.prompt_tokens, counted_tokens(timings, "prompt_n")
+    if counts.cached_prompt_tokens is None and prompt is not None and processed is not None:
+        return replace(counts, cached_prompt_tokens=part_of(max(prompt - processed, 0), prompt))
+    return counts
 
 
 def _timings(value: Json) -> dict[str, Any]:

@@ -124,7 +124,10 @@ def _record(value: Json, line: int) -> RequestRecord | None:
         number=0,
         model=_short(text(value, "model") or text(value, "model_instance_id")),
         counts=counts,
-        client=ClientTimes(ttft_s=duration_s(stats, names.first_token)),
+        client=ClientTimes(
+            ttft_s=duration_s(stats, names.first_token),
+            ttft_is_upper_bound=True,  # it holds waiting
+        ),
         server=_times(stats, names, counts.output_tokens),
         finish_reason=text(stats, "stop_reason") or text(stats, "stopReason"),
         line=line,

@@ -20,7 +20,7 @@ from twospeed.runtimes.usage import token_counts
 from twospeed.sources.logs.content import Content
 from twospeed.sources.logs.documents import lmstudio_json, ollama_json
 from twospeed.sources.logs.documents.json_objects import Json, wanted_in
-from twospeed.sources.logs.documents.llama_server_json import has_timings
+from twospeed.sources.logs.documents.llama_server_json import answer_key, has_timings
 from twospeed.sources.logs.documents.requests import Requests, common
 
 _SECONDS = (
@@ -52,7 +52,7 @@ def read(text: str) -> Content | None:
         names.append(_text(one.value, "model"))
         requests.add(
             RequestRecord(number=0, model=names[-1], counts=counts, server=times, line=one.line),
-            key=_id(one.value),
+            key=answer_key(one.value) or _answer(one.value, counts),
         )
     if not requests.records:
         return None
@@ -96,6 +96,12 @@ def _times(usage: Json | None, counts: TokenCounts) -> tuple[str | None, ServerT
         if times is not None:
             return runtime, times
     return None, None
+
+
+def _answer(value: Json, counts: TokenCounts) -> tuple[str, TokenCounts] | None:
+    """A whole answer, by its identifier and counts: some servers number all of them alike."""
+    named = _id(value)
+    return (named, counts) if named else None
 
 
 def _id(value: Json) -> str | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from twospeed.records.request_record import RequestRecord
-from twospeed.runtimes.fields import number, text
+from twospeed.runtimes.fields import counted_tokens, number, text
 from twospeed.sources.logs.content import Content
 from twospeed.sources.logs.documents.client_requests import client_request
 from twospeed.sources.logs.documents.json_objects import Json, wanted_in
@@ -71,7 +71,7 @@ def _records(result: Json, line: int) -> Iterator[RequestRecord]:
     if len(columns) < len(lists) or len({len(one) for one in columns}) != 1:
         return
     requests = Requests()
-    together = number(result, "max_concurrency")
+    others = _others(result)
     for ttft, gaps, prompt, output in list(zip(*columns, strict=True))[:MOST_REQUESTS]:
         record = client_request(
             prompt_tokens=prompt,
@@ -79,11 +79,19 @@ def _records(result: Json, line: int) -> Iterator[RequestRecord]:
             ttft_s=ttft,
             gaps_s=gaps,
             line=line,
-            other_requests=None if together == 1 else 1,
+            other_requests=others,
         )
         if record is not None:
             requests.add(record)
     yield from requests.records
+
+
+def _others(result: Json) -> int | None:
+    """Requests beside each: as many as were allowed, or all where all were sent at once."""
+    together = counted_tokens(result, "max_concurrency")
+    if together is None and result.get("request_rate") == "inf":
+        together = counted_tokens(result, "completed")
+    return together - 1 if together else None
 
 
 def _runtime(result: Json) -> str | None:

@@ -51,7 +51,7 @@ def read(text: str) -> Content | None:
     told: dict[str, float | None] = {}
     sglang = False
     for raw in text.split("\n"):
-        line = raw.strip()
+        line = raw.strip(" \t*|`<-")
         if _TITLE in line and told:
             break
         found = _LINE.search(line) if len(line) <= LONGEST_LINE else None

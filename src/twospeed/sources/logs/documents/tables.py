@@ -6,6 +6,8 @@ import csv
 from collections.abc import Iterator
 from typing import NamedTuple
 
+_MARKS = " \t*`<-"
+"""What people put around a line that they point at; the last dashes of a rule do not matter."""
 _BOX = str.maketrans("│┃║", "|||")
 MOST_COLUMNS = 128
 LONGEST_LINE = 16_384
@@ -55,7 +57,7 @@ def csv_rows(text: str, *needed: str) -> Iterator[TableRow]:
 def _pipe_lines(text: str) -> Iterator[tuple[int, list[str]]]:
     for line, raw in enumerate(text.translate(_BOX).split("\n"), start=1):
         if "|" in raw and len(raw) <= LONGEST_LINE:
-            cells = [cell.strip(" \t*`") for cell in raw.strip().strip("|").split("|")]
+            cells = [cell.strip(" \t*`") for cell in raw.strip(_MARKS).strip("|").split("|")]
             if 1 < len(cells) <= MOST_COLUMNS:
                 yield line, cells
 

@@ -43,13 +43,17 @@ def read(text: str) -> Content | None:
             prompt = whole_in(row.cells["value"])
         elif name == "decode length":
             output = whole_in(row.cells["value"])
-    rows = pipe_rows(text, "step", "batch size", "average")
-    points = [point for row in rows for point in _points(row, prompt, output)]
-    return Content(runtime=None, points=points) if points else None
+    points, step = list[BenchmarkPoint](), ""
+    for row in pipe_rows(text, "step", "batch size", "average"):
+        step = row.cells["step"].casefold() or step  # named once, for all batch sizes
+        points += _points(step, row, prompt, output)
+    return Content(points=points) if points else None
 
 
-def _points(row: TableRow, prompt: int | None, output: int | None) -> Iterator[BenchmarkPoint]:
-    step, together = row.cells["step"].casefold(), whole_in(row.cells["batch size"])
+def _points(
+    step: str, row: TableRow, prompt: int | None, output: int | None
+) -> Iterator[BenchmarkPoint]:
+    together = whole_in(row.cells["batch size"])
     seconds = _seconds(row.cells["average"])
     if not together or not seconds:
         return
