@@ -87,6 +87,12 @@ def test_speed_and_spread_in_every_disguise(sign, mark):
     assert rows(content) == [("prefill", 512, 0, 4454.16, 13.74)]
 
 
+def test_rows_of_a_test_that_is_not_known_are_counted():
+    content = read_document("| model | test | t/s |\n| a | pp512 | 9.5 |\n| a | xx99 | 8.5 |")
+    assert content is not None
+    assert (len(content.points), content.unread) == (1, 1)
+
+
 @pytest.mark.parametrize("cell", ["inf ± nan", "nan", "0.00 ± 0.00", "-5.0", "", "1e300"])
 def test_a_speed_that_cannot_be_one_is_no_point(cell):
     assert read_document(f"| model | test | t/s |\n| a | pp512 | {cell} |") is None

@@ -34,9 +34,24 @@ def test_lines_are_counted():
     assert [found.line for found in objects_in('{"a": 1}\n\n{\n"b": 2}\n{"c": 3}')] == [1, 3, 5]
 
 
-def test_of_a_document_that_is_cut_off_the_complete_objects_remain():
-    text = json.dumps([{"a": [{"b": 1}, {"c": 2}]}, {"d": 3}])
-    assert values(text[: text.index("}]}") + 1]) == [{"b": 1}, {"c": 2}]
+def test_a_document_that_the_end_of_the_text_cuts_off_is_closed_after_its_last_value():
+    text = '{"a": [{"b": 1}, {"c": 2, "d": 34567'
+    assert values(text) == [{"a": [{"b": 1}, {"c": 2}]}]
+    assert values(text[: text.index(" 2")]) == [{"a": [{"b": 1}]}]
+    assert values('{"a": 12') == []
+    assert values('{"a": 1, "gaps": [1, 2, 3, 4') == [{"a": 1}], "half a list is no list"
+
+
+def test_of_a_document_that_is_cut_off_before_the_complete_objects_remain():
+    assert values('{"a": [{"b": 1}, {"c": 2}, {"d" and so on {"e": 3}') == [
+        {"b": 1},
+        {"c": 2},
+        {"e": 3},
+    ]
+
+
+def test_a_lost_first_brace_is_found_again():
+    assert values('"a": 1, "b": {"c": 2}} and {"d": 3}') == [{"a": 1, "b": {"c": 2}}, {"d": 3}]
 
 
 def test_objects_larger_than_the_window():
@@ -64,6 +79,35 @@ def test_hostile_json_holds_nothing_and_ends_soon(text):
 
 def test_marks_of_mail_terminals_and_windows_are_no_text():
     assert cleaned("\ufeff> > a\r\n\x1b[1;32m> b\x1b[0m\rc\xa0d") == "a\nb\nc d"
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "bench-1  | ",
+        "2026-01-02T03:04:05.123456789Z ",
+        "3月 03 10:11:12 host bench[123]: ",
+        "Mär 03 10:11:12 host bench[123]: ",
+    ],
+)
+def test_what_every_line_begins_with_is_no_text(prefix):
+    text = '{\n  "a": 1\n}\n\n| pp | tg |\n'
+    assert cleaned("".join(f"{prefix}{line}\n" for line in text.splitlines())) == text
+
+
+def test_the_first_column_of_a_table_is_no_prefix():
+    text = "pp | tg | s_pp t/s\n512 | 128 | 9.5\n512 | 128 | 8.5"
+    assert cleaned(text) == text
+
+
+@pytest.mark.parametrize("paste", ["{0}\n{0}", "{0}\n\nand again\n\n{0}"])
+def test_what_is_pasted_twice_is_counted_once(paste, samples):
+    for name, text in samples.items():
+        once, twice = read_document(text), read_document(paste.replace("{0}", text))
+        assert once is not None, name
+        assert twice is not None, name
+        assert len(twice.points) == len(once.points), name
+        assert len(twice.records) == len(once.records), name
 
 
 @pytest.mark.parametrize(
@@ -143,10 +187,10 @@ def test_arbitrary_text_raises_nothing_and_claims_nothing(text):
 WORDS = """{ } [ ] : , " | timings prompt_ms predicted_ms predicted_n usage completion_tokens
 prompt_tokens eval_duration done true null NaN -1 0 1e999 99999999999999999999 5 0.5 avg_ts n_prompt
 n_gen test t/s pp512 tg128 metrics value unit ms request_latency stats tokens_per_second ttfr Trial
-time_to_first_token Length tokens/s inf ±""".split()
+time_to_first_token Length tokens/s inf ±"""
 
 
-@given(st.lists(st.sampled_from([*WORDS, "\n"]), max_size=80))
+@given(st.lists(st.sampled_from([*WORDS.split(), "\n"]), max_size=80))
 def test_words_of_the_formats_in_any_order_raise_nothing(words):
     check(read_document(" ".join(words)))
 

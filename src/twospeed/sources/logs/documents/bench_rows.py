@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
+
+from twospeed.records.json_text import encoded
 from twospeed.records.run import BenchmarkPoint
 from twospeed.runtimes.fields import LARGEST_WHOLE, MOST_TOKENS
 from twospeed.sources.logs.content import Content
@@ -93,6 +96,15 @@ def benchmark_point(
         settings=settings or {},
         line=line,
     )
+
+
+def unique(points: Iterable[BenchmarkPoint | None]) -> list[BenchmarkPoint]:
+    """Points without those that a second paste of the same table repeats."""
+    kept: dict[bytes, BenchmarkPoint] = {}
+    for point in points:
+        if point is not None:
+            kept.setdefault(encoded(replace(point, line=None)), point)
+    return list(kept.values())
 
 
 def speed_and_spread(cell: str) -> tuple[float | None, float | None]:

@@ -17,7 +17,7 @@ import re
 
 from twospeed.records.run import BenchmarkPoint
 from twospeed.sources.logs.content import Content
-from twospeed.sources.logs.documents.bench_rows import benchmark_point
+from twospeed.sources.logs.documents.bench_rows import benchmark_point, unique
 from twospeed.sources.logs.documents.plain_text import number_in
 
 _ROW = re.compile(
@@ -43,4 +43,4 @@ def read(text: str) -> Content | None:
         )
         if point is not None:
             points.append(point)
-    return Content(points=points) if points else None
+    return Content(points=unique(points)) if points else None

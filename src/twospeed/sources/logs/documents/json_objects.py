@@ -21,6 +21,8 @@ DEEPEST = 16
 MOST_NODES = 1_000_000
 
 _START = re.compile(r'\{\s{0,64}["}]')
+_HEADLESS = re.compile(r'\s{0,64}"[^"\n]{1,64}"\s{0,8}:')
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*("?)|[][{},]', re.DOTALL)
 _DECODER = JSONDecoder(strict=False)
 
 Json = Mapping[str, Any]
@@ -36,15 +38,20 @@ class FoundObject(NamedTuple):
 def objects_in(text: str) -> Iterator[FoundObject]:
     """The outermost objects of a text that can be read, in order.
 
-    Of a document that is cut off, the complete objects inside it are found.
+    A document that is cut off at the end of the text is closed after its last complete value; of
+    one that is cut off before, the complete objects inside it are found.
     """
-    position, counted, line, broken, large = 0, 0, 1, 0, 0
+    if _HEADLESS.match(text):
+        text = "{" + text  # copied one character short
+    position, counted, line, broken, large, mended = 0, 0, 1, 0, 0, False
     while (start := _START.search(text, position)) and broken < MOST_BROKEN:
         at = start.start()
         read = _line_object(text, at) or _object_at(text, at, WINDOW_CHARS)
-        if read is _CUT and large < MOST_LARGE:
+        if read is _CUT and large < MOST_LARGE and at + WINDOW_CHARS < len(text):
             large += 1
             read = _object_at(text, at, len(text))
+        if read is _CUT and not mended:
+            mended, read = True, _mended(text, at)
         if read is None or read is _CUT:
             broken, position = broken + 1, at + 1
             continue
@@ -84,10 +91,37 @@ def _object_at(text: str, at: int, window: int) -> _Read | None:
         value, end = _DECODER.raw_decode(piece, start)
     except JSONDecodeError as problem:
         cut = problem.pos > len(piece) - 4096 or problem.msg.startswith("Unterminated")
-        return _CUT if cut and not whole else None
+        return _CUT if cut else None
     except (RecursionError, ValueError):  # nested too deep; an integer of thousands of digits
         return None
     return value, at + end - start
+
+
+def _mended(text: str, at: int) -> _Read | None:
+    """The object that begins at `at` and is cut off by the end of the text.
+
+    A list of numbers that is cut off is left out: half of it would pass for all of it.
+    """
+    closing: list[str] = []
+    complete: tuple[int, str] | None = None
+    for token in _TOKEN.finditer(text, at):
+        sign = token[0][0]
+        if sign in "{[":
+            closing.append("}" if sign == "{" else "]")
+        elif sign in "}]" and closing:
+            closing.pop()
+        if not closing or len(closing) > DEEPEST * 2:
+            return None
+        if sign in "}]" or (sign == "," and closing[-1] == "}"):
+            end = token.start() if sign == "," else token.end()
+            complete = (end, "".join(reversed(closing)))
+    if complete is None:
+        return None
+    try:
+        value = _DECODER.decode(text[at : complete[0]] + complete[1])
+    except (RecursionError, ValueError):
+        return None
+    return value, len(text)
 
 
 def _nested(top: Json, is_wanted: Callable[[Json], bool]) -> Iterator[Json]:

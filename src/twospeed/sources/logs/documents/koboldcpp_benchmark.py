@@ -48,7 +48,7 @@ def read(text: str) -> Content | None:
         record = _record(row, line)
         if record is None:
             continue
-        requests.add(record)
+        requests.add(record, key=record.server)
         content.model = content.model or row.get("model")
         content.learn(n_ctx=whole_in(row.get("maxctx")))
     content.records = requests.records

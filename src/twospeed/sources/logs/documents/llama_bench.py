@@ -26,6 +26,7 @@ from twospeed.sources.logs.documents.bench_rows import (
     parse_test,
     settings_of,
     speed_and_spread,
+    unique,
 )
 from twospeed.sources.logs.documents.json_objects import Json, wanted_in
 from twospeed.sources.logs.documents.plain_text import number_in, whole_in
@@ -47,14 +48,18 @@ def recognises(text: str) -> bool:
 def read(text: str) -> Content | None:
     """Every test of every table and export in the text."""
     builds: set[str] = set()
-    found = [_table_point(row.cells, row.line) for row in pipe_rows(text, "test")]
+    tables = [
+        _table_point(row.cells, row.line) for row in pipe_rows(text, "test") if _is_ours(row.cells)
+    ]
+    found = list(tables)
     for row, line in _named_rows(text):
         found.append(_named_point(row, line))
         builds.add(_word(row, "build_number"))
-    points = [point for point in found if point is not None]
+    points = unique(found)
     if not points:
         return None
     content = Content(runtime="llama-server", points=points)
+    content.unread = sum(point is None for point in tables)
     learn_common(content, points)
     builds |= {match[2] for match in _BUILD.finditer(text)}
     builds.discard("")
@@ -62,12 +67,15 @@ def read(text: str) -> Content | None:
     return content
 
 
+def _is_ours(cells: Mapping[str, str]) -> bool:
+    return "t/s" in cells and not _FOREIGN & set(cells)
+
+
 def _table_point(cells: Mapping[str, str], line: int) -> BenchmarkPoint | None:
-    speed = next((value for name, value in cells.items() if name.startswith("t/s")), None)
     test = parse_test(cells["test"])
-    if speed is None or test is None or _FOREIGN & set(cells):
+    if test is None:
         return None
-    tps, sd = speed_and_spread(speed)
+    tps, sd = speed_and_spread(cells["t/s"])
     return _point(test, tps, sd, cells, line)
 
 

@@ -35,6 +35,7 @@ from twospeed.sources.logs.documents.bench_rows import (
     learn_common,
     parse_test,
     speed_and_spread,
+    unique,
 )
 from twospeed.sources.logs.documents.json_objects import Json, wanted_in
 from twospeed.sources.logs.documents.plain_text import number_in
@@ -49,8 +50,9 @@ def recognises(text: str) -> bool:
 def read(text: str) -> Content | None:
     """Every test of every table and export in the text."""
     content = Content()
-    found = [*_table_points(text), *_csv_points(text), *_json_points(text, content)]
-    content.points = [point for point in found if point is not None]
+    content.points = unique(
+        (*_table_points(text), *_csv_points(text), *_json_points(text, content))
+    )
     if not content.points:
         return None
     learn_common(content, content.points)

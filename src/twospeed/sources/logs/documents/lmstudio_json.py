@@ -89,7 +89,7 @@ def read(text: str) -> Content | None:
         if record is None:
             continue
         names.append(record.model)
-        requests.add(record, key=_id(found.value))
+        requests.add(record, key=_id(found.value) or record.server)
         _learn(content, found.value)
     content.records, content.model = requests.records, common(names)
     return content if content.records else None

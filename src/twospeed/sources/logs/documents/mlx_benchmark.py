@@ -14,7 +14,7 @@ import re
 
 from twospeed.records.run import BenchmarkPoint
 from twospeed.sources.logs.content import Content
-from twospeed.sources.logs.documents.bench_rows import benchmark_point
+from twospeed.sources.logs.documents.bench_rows import benchmark_point, unique
 from twospeed.sources.logs.documents.plain_text import number_in
 
 _HEAD = re.compile(
@@ -47,7 +47,7 @@ def read(text: str) -> Content | None:
             together = int(head["together"] or 1) or 1
             continue
         points += _points(trials[start], prompt, output, together, line)
-    return Content(runtime="mlx_lm", points=points) if points else None
+    return Content(runtime="mlx_lm", points=unique(points)) if points else None
 
 
 def _points(

@@ -11,6 +11,13 @@ _DECORATION = re.compile(
     r"|\ufeff|\u200b"
 )
 _QUOTE_MARKS = re.compile(r"^[ \t]{0,8}>(?:[> \t]{0,8})", re.MULTILINE)
+_PREFIXES = (
+    re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d)?(?: |$)"),  # docker logs -t
+    re.compile(
+        r"\S{1,9} {1,2}\d{1,2} \d\d:\d\d:\d\d (?:\S{1,64} )?\S{1,64}\[\d{1,9}\]: ?"
+    ),  # journald
+)
+_CONTAINER = re.compile(r"[\w.-]{1,64} {1,32}\| ?")
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d{1,3})?")
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+")
 _LONGEST_NUMBER = 64
@@ -26,7 +33,20 @@ def cleaned(text: str) -> str:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if ">" in text:
         text = _QUOTE_MARKS.sub("", text)
-    return text.replace("\xa0", " ")
+    lines = [line.rstrip() for line in text.replace("\xa0", " ").split("\n")]
+    return "\n".join(_without_prefixes(lines))
+
+
+def _without_prefixes(lines: list[str]) -> list[str]:
+    """Lines without the name of the container or the stamps that every one of them begins with."""
+    for pattern in _PREFIXES:
+        if all(pattern.match(line) for line in lines if line) and any(lines):
+            lines = [pattern.sub("", line, count=1) for line in lines]
+    first = next((line for line in lines if line), "")
+    container = _CONTAINER.match(first)
+    if container and all(line.startswith(container[0].rstrip()) for line in lines if line):
+        return [line[container.end() :] for line in lines]
+    return lines
 
 
 def numbers_in(text: str) -> list[float]:

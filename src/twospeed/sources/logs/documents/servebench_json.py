@@ -40,7 +40,7 @@ def read(text: str) -> Content | None:
         levels = objects(found.value, "levels")
         for level in levels:
             for record in _records(level, found.line):
-                requests.add(record)
+                requests.add(record, key=(record.client, record.counts))
         if len(levels) == 1 and content.summary is None:
             content.summary = summary_of(_told(levels[0]))
     content.records = requests.records

@@ -24,6 +24,7 @@ from twospeed.sources.logs.documents.bench_rows import (
     benchmark_point,
     learn_common,
     settings_of,
+    unique,
 )
 from twospeed.sources.logs.documents.json_objects import Json, wanted_in
 from twospeed.sources.logs.documents.plain_text import number_in, whole_in
@@ -49,7 +50,7 @@ def recognises(text: str) -> bool:
 
 def read(text: str) -> Content | None:
     """Two points per row."""
-    points = [point for row, line in _rows(text) for point in _points(row, line)]
+    points = unique(point for row, line in _rows(text) for point in _points(row, line))
     if not points:
         return None
     content = Content(runtime="llama-server", points=points)

@@ -29,7 +29,7 @@ def pipe_rows(text: str, *needed: str) -> Iterator[TableRow]:
     header: list[str] = []
     for line, cells in _pipe_lines(text):
         names = [cell.casefold() for cell in cells]
-        if set(needed) <= set(names):
+        if _names_all(needed, names):
             header = names
         elif header and not _is_rule(cells) and _fits(cells, header):
             yield TableRow(dict(zip(header, cells, strict=False)), line)
@@ -48,10 +48,19 @@ def csv_rows(text: str, *needed: str) -> Iterator[TableRow]:
             continue
         cells = _csv_cells(raw)
         names = [cell.casefold() for cell in cells]
-        if set(needed) <= set(names):
+        if _names_all(needed, names):
             header = names
         elif header and len(header) <= len(cells) <= len(header) + 2:
             yield TableRow(dict(zip(header, cells[-len(header) :], strict=False)), line)
+
+
+def _names_all(needed: tuple[str, ...], names: list[str]) -> bool:
+    """Whether a row is the header; its first name may have lost its first letter in the paste."""
+    missing = sorted(set(needed) - set(names))
+    if len(missing) == 1 and names and missing[0][1:] == names[0]:
+        names[0] = missing[0]
+        return True
+    return not missing
 
 
 def _pipe_lines(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -72,7 +81,7 @@ def _fits(cells: list[str], header: list[str]) -> bool:
 
 def _csv_cells(raw: str) -> list[str]:
     try:
-        rows = list(csv.reader([raw.strip()], skipinitialspace=True))
+        rows = list(csv.reader([raw.strip(" \t*`<")], skipinitialspace=True))
     except csv.Error:
         return []
     return [cell.strip() for cell in rows[0][:MOST_COLUMNS]] if rows else []

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from twospeed.records.run import BenchmarkPoint
 from twospeed.sources.logs.content import Content
-from twospeed.sources.logs.documents.bench_rows import benchmark_point
+from twospeed.sources.logs.documents.bench_rows import benchmark_point, unique
 from twospeed.sources.logs.documents.plain_text import number_in, whole_in
 from twospeed.sources.logs.documents.tables import TableRow, pipe_rows
 
@@ -47,7 +47,7 @@ def read(text: str) -> Content | None:
     for row in pipe_rows(text, "step", "batch size", "average"):
         step = row.cells["step"].casefold() or step  # named once, for all batch sizes
         points += _points(step, row, prompt, output)
-    return Content(points=points) if points else None
+    return Content(points=unique(points)) if points else None
 
 
 def _points(
