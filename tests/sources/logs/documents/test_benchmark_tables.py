@@ -140,6 +140,11 @@ def test_sweep_gives_both_phases_at_each_depth(told):
     ]
 
 
+def test_settings_above_the_table_of_a_sweep_are_its_settings(told):
+    facts = told("sweep_bench.md").facts
+    assert (facts.n_batch, facts.n_ubatch, facts.flash_attn) == (2048, 512, True)
+
+
 def test_sweep_as_json_tells_its_settings(told):
     content = told("sweep_bench.jsonl")
     assert rows(content) == [("prefill", 512, 512, 500.0, None), ("decode", 128, 512, 20.0, None)]

@@ -165,23 +165,20 @@ def _count(words: str) -> int | None:
 
 def _size(words: str) -> int | None:
     """Bytes of "4.60 GiB"; a bare number is bytes."""
-    found = _SIZE.search(words)
-    number = number_in(found[1] if found else words)
-    if number is None:
-        return None
-    return _bounded(number * 1024.0 ** (_POWERS[found[2].upper()] if found else 0))
+    return _scaled(words, _SIZE.search(words), 1024.0)
 
 
 def _parameters(words: str) -> int | None:
-    found = _COUNT.search(words)
+    """The count behind "8.03 B"."""
+    return _scaled(words, _COUNT.search(words), 1000.0)
+
+
+def _scaled(words: str, found: re.Match[str] | None, step: float) -> int | None:
     number = number_in(found[1] if found else words)
     if number is None:
         return None
-    return _bounded(number * 1000.0 ** (_POWERS[found[2].upper()] if found else 0))
-
-
-def _bounded(number: float) -> int | None:
-    return round(number) if number <= LARGEST_WHOLE else None
+    whole = round(number * step ** (_POWERS[found[2].upper()] if found else 0))
+    return whole if whole <= LARGEST_WHOLE else None
 
 
 def _flag(words: str) -> bool | None:

@@ -25,6 +25,12 @@ from twospeed.sources.logs.documents.tables import csv_rows, pipe_rows
 
 _NAME = re.compile(r"([a-z][a-z0-9 _/-]{2,60}?)(?: \(([^()]{1,24})\))?")
 _TO_MS = {None: 1.0, "ms": 1.0, "s": 1e3, "sec": 1e3, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
+_SPELLINGS = (
+    "time_to_first_token",
+    "ime To First Token",
+    "ime to First Token",
+    "ime to first token",
+)
 _LATENCIES = {"time to first token": "ttft", "inter token latency": "itl"}
 _KEPT = (
     "mean_ttft_ms",
@@ -44,8 +50,7 @@ _COUNTS = {
 
 def recognises(text: str) -> bool:
     """By the name of the first-token time in any of the spellings."""
-    folded = text.casefold()
-    return "time to first token" in folded or "time_to_first_token" in folded
+    return any(name in text for name in _SPELLINGS)
 
 
 def read(text: str) -> Content | None:

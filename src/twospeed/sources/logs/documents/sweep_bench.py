@@ -15,6 +15,7 @@ here is the speed of one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from twospeed.records.run import BenchmarkPoint
@@ -41,6 +42,10 @@ _COLUMNS = {
     "s_tg t/s": "speed_tg",
 }
 """Columns of the tables by the names of the JSON lines."""
+_HEAD = re.compile(r"\bn_kv_max = \d{1,9},[^\n]{1,400}")
+_PAIR = re.compile(
+    r"(n_batch|n_ubatch|flash_attn|n_gpu_layers|n_threads|is_pp_shared) = (\w{1,16})"
+)
 
 
 def recognises(text: str) -> bool:
@@ -50,7 +55,8 @@ def recognises(text: str) -> bool:
 
 def read(text: str) -> Content | None:
     """Two points per row."""
-    points = unique(point for row, line in _rows(text) for point in _points(row, line))
+    told = _head(text)
+    points = unique(point for row, line in _rows(text) for point in _points(told | row, line))
     if not points:
         return None
     content = Content(runtime="llama-server", points=points)
@@ -58,7 +64,13 @@ def read(text: str) -> Content | None:
     return content
 
 
-def _rows(text: str) -> Iterator[tuple[Mapping[str, str], int]]:
+def _head(text: str) -> dict[str, str]:
+    """Settings that the program prints once, above the table."""
+    found = _HEAD.search(text)
+    return dict(_PAIR.findall(found[0])) if found else {}
+
+
+def _rows(text: str) -> Iterator[tuple[dict[str, str], int]]:
     for row in pipe_rows(text, "pp", "tg", "s_pp t/s", "s_tg t/s"):
         yield {_COLUMNS.get(name, name): cell for name, cell in row.cells.items()}, row.line
     for found in wanted_in(text, _is_row):
