@@ -7,7 +7,7 @@ from statistics import median
 from msgspec import Struct
 
 from twospeed.findings.lost_time import lost_seconds
-from twospeed.findings.table import Contrast, contrasts
+from twospeed.findings.table import contrasts
 from twospeed.records.request_record import Origin
 from twospeed.records.run import Run
 
@@ -21,7 +21,6 @@ SMALL_STEP_TOKENS = 256
 FEWEST_STEPS = 4
 """A prompt of fewer steps does not show their size."""
 SLOWER = 1.5
-_SIZES = frozenset({"n_batch", "n_ubatch"})
 
 
 class Batch(Struct, frozen=True, kw_only=True):
@@ -59,25 +58,13 @@ class BatchLoss(Struct, frozen=True, kw_only=True):
 
 def batch_loss(run: Run) -> BatchLoss | None:
     """What the smallest batch of a table costs beside the fastest; None where none shows it."""
-    pairs = [pair for pair in contrasts(run.points) if _is_of_batch(pair)]
+    pairs = [p for p in contrasts(run.points, "batch") if p.ratio("prefill") >= SLOWER]
     if not pairs:
         return None
     worst = max(pairs, key=lambda pair: pair.ratio("prefill"))
+    sizes = [worst.slow.settings.get(name) for name in ("n_batch", "n_ubatch")]
     return BatchLoss(
-        tokens=_batch(worst.slow.settings) or 0,
+        tokens=min(size for size in sizes if isinstance(size, int)),
         ratio=worst.ratio("prefill"),
         seconds=lost_seconds(run.workload, worst, ("prefill",)),
     )
-
-
-def _is_of_batch(pair: Contrast) -> bool:
-    slow, fast = _batch(pair.slow.settings), _batch(pair.fast.settings)
-    if not slow or not fast or slow >= fast:
-        return False
-    return bool(pair.differ) and pair.differ <= _SIZES and pair.ratio("prefill") >= SLOWER
-
-
-def _batch(settings: dict[str, str | int | float | bool | None]) -> int | None:
-    sizes = [settings.get(name) for name in _SIZES]
-    known = [size for size in sizes if isinstance(size, int) and size > 0]
-    return min(known) if known else None

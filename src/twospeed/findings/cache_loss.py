@@ -85,7 +85,11 @@ def _cannot_rewind(run: Run, lost: Sequence[Turn]) -> Loss | None:
 
 
 def _matched_in_vain(turn: Turn) -> bool:
-    matched, held = turn.signs.matched_tokens, turn.signs.held_tokens or turn.held_tokens
+    """Most of the prompt was there, by its count or by its share, and next to nothing was used."""
+    matched, share = turn.signs.matched_tokens, turn.signs.similarity_frac
+    if matched is None and share is not None:
+        matched = int(share * turn.prompt_tokens)
+    held = turn.signs.held_tokens or turn.held_tokens
     if matched is None or matched < MATCHED_FRAC * held:
         return False
     return turn.cached_tokens < HARDLY * matched
@@ -96,7 +100,7 @@ def _of_match(turn: Turn) -> tuple[Evidence, ...]:
         Evidence(what=what, value=value, unit="tok", origin="server")
         for what, value in (
             ("tokens that matched", turn.signs.matched_tokens),
-            ("tokens held before", turn.signs.held_tokens),
+            ("tokens held before", turn.signs.held_tokens or turn.held_tokens),
         )
         if value is not None
     )
@@ -160,8 +164,13 @@ def _is_unlike(signs: ServerSigns) -> bool:
 
 def _never_reused(lost: Sequence[Turn]) -> Loss | None:
     """Nothing in any turn, although the slot still held the text, or again and again."""
-    told = [turn for turn in lost if turn.signs.held_tokens]
+    told = [turn for turn in lost if turn.signs.held_tokens and _says_no_more(turn.signs)]
     if not told and len(lost) < FEWEST_TURNS:
         return None
     seen = Evidence(what="turns of which nothing was reused", value=len(lost), origin="server")
     return "prompt_cache.disabled", "possible", (seen,)
+
+
+def _says_no_more(signs: ServerSigns) -> bool:
+    """Whether it is open how much of the prompt was held."""
+    return not signs.matched_tokens and signs.similarity_frac is None

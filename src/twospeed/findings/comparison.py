@@ -19,10 +19,12 @@ MOST_REQUESTS = 6
 """More requests are a day's work and no comparison."""
 SAME_FRAC = 0.25
 """Prompts that differ less are compared, per token."""
-APART = 1.5
+APART = 1.7
 """How many times slower a phase is from where on the difference is no chance."""
 MORE_THAN_THE_OTHER = 1.4
 """The phase that differs does so by so many times the difference of the other."""
+DEEPER = 2.0
+"""An answer that is so much longer than the whole other request was written at another depth."""
 NOTABLE_S = 0.5
 """A phase shorter than this is not asked about."""
 
@@ -43,6 +45,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 def compare(records: Sequence[RequestRecord]) -> Comparison | None:
     """The phase in which the same request took much longer; None where none did."""
     users = [record for record in records if record.step == "user" and record.error is None]
+    users = [record for record in users if not record.other_requests and not _drafts(record)]
     if not 2 <= len(users) <= MOST_REQUESTS:
         return None
     timed = [
@@ -52,6 +55,11 @@ def compare(records: Sequence[RequestRecord]) -> Comparison | None:
     ]
     pairs = [found for one, two in combinations(timed, 2) for found in _differ(one, two)]
     return max(pairs, key=lambda pair: pair.ratio, default=None)
+
+
+def _drafts(record: RequestRecord) -> bool:
+    """Whether decode depends on how well the text could be guessed."""
+    return record.signs is not None and bool(record.signs.drafted_tokens)
 
 
 _Timed = tuple[int, PrefillTime, DecodeTime]
@@ -65,6 +73,8 @@ def _differ(one: _Timed, two: _Timed) -> list[Comparison]:
     for slow, fast in ((one, two), (two, one)):
         prefill = (slow[1].s / slow[1].uncached_tokens) / (fast[1].s / fast[1].uncached_tokens)
         decode = (slow[2].s / slow[2].steps) / (fast[2].s / fast[2].steps)
+        if slow[2].steps > DEEPER * (fast[2].steps + fast[1].uncached_tokens):
+            continue
         if prefill >= max(APART, MORE_THAN_THE_OTHER * decode) and slow[1].s >= NOTABLE_S:
             extra_s = slow[1].s * (1.0 - 1.0 / prefill)
             found.append(_pair("prefill", prefill, decode, extra_s, slow[0]))

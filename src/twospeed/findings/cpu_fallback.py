@@ -48,7 +48,7 @@ def _whole_model(run: Run) -> tuple[Certainty, tuple[Evidence, ...]] | None:
     devices = _devices(run)
     idle = facts.layers_offloaded == 0 or facts.size_vram_bytes == 0 or facts.backend == "cpu"
     if idle and devices:
-        return "inferred", (
+        return "inferred" if _has_memory(run) else "possible", (
             Evidence(what="graphics devices of this machine", value=devices, origin="client"),
             Evidence(what="layers in graphics memory", value=0, origin="server"),
         )
@@ -66,6 +66,13 @@ def _devices(run: Run) -> int | None:
     if run.machine is not None and run.machine.graphics:
         return len(run.machine.graphics)
     return run.probe.graphics_devices if run.probe is not None else None
+
+
+def _has_memory(run: Run) -> bool:
+    """Whether a device has memory of its own that could hold this model, as far as is told."""
+    size = run.facts.size_bytes or (run.header.file_bytes if run.header else 0)
+    devices = run.machine.graphics if run.machine else ()
+    return any((device.memory_total_bytes or 0) > size for device in devices)
 
 
 def _attention(facts: RuntimeFacts) -> tuple[Certainty, tuple[Evidence, ...]] | None:

@@ -9,6 +9,7 @@ from twospeed.findings.finding import Cause, Certainty, Evidence, Finding
 from twospeed.findings.judgement import answers_long
 from twospeed.findings.machine_share import share_evidence
 from twospeed.findings.observed import Observed
+from twospeed.findings.signs import drafting, falls
 from twospeed.findings.slowness import decode_is_slow
 
 ORDER = 70
@@ -50,11 +51,15 @@ def _finding(
 
 
 def _pace_evidence(observed: Observed) -> tuple[Evidence, ...]:
-    limits = observed.limits
-    return (
+    limits, drafts = observed.limits, drafting(observed.run.records)
+    evidence = [
         Evidence(what="decode speed", value=observed.stream.tps, unit="tok/s", origin="fit"),
         *share_evidence("decode", limits.decode_of_limit_frac, limits.decode_normal),
-    )
+    ]
+    if drafts is not None:
+        what = "share of the drafted tokens accepted"
+        evidence.append(Evidence(what=what, value=drafts.share, origin="server"))
+    return tuple(evidence)
 
 
 def _slower_than_itself(observed: Observed) -> list[Finding]:
@@ -64,7 +69,7 @@ def _slower_than_itself(observed: Observed) -> list[Finding]:
         return []
     what = "decode of the same request was faster by"
     ratio = Evidence(what=what, value=compared.ratio, unit="times", origin="server")
-    return [_finding("decode.below_limit", "measured", compared.seconds, (ratio,))]
+    return [_finding("decode.below_limit", "inferred", compared.seconds, (ratio,))]
 
 
 def _without_graph(observed: Observed) -> list[Finding]:
@@ -92,6 +97,8 @@ def _long_answer(observed: Observed) -> list[Finding]:
     run, decode_s = observed.run, observed.decode_s
     if observed.slow_phase != "decode" or decode_s is None or not answers_long(run, observed):
         return []
+    if falls(run.records) is not None:
+        return []  # its speed is not fine all along
     evidence = (
         Evidence(what="output", value=run.workload.output_tokens, unit="tok", origin="assumed"),
         Evidence(what="decode speed", value=observed.stream.tps, unit="tok/s", origin="fit"),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from twospeed.findings.finding import Evidence, Finding
-from twospeed.findings.judgement import deep_loss
+from twospeed.findings.judgement import DEEP_LOSS
 from twospeed.findings.observed import Observed
 from twospeed.findings.signs import falls
 from twospeed.findings.slowness import decode_is_slow
+from twospeed.findings.table import deep_loss
 from twospeed.fits.decode import DecodeFit
 
 ORDER = 65
@@ -65,10 +66,10 @@ def _depth_evidence(observed: Observed, fit: DecodeFit, share: float) -> tuple[E
 
 def _by_table(observed: Observed) -> Finding | None:
     """Rows of one set-up at growing depth."""
-    loss, decode_s = deep_loss(observed.run), observed.decode_s
-    if loss is None:
+    found, decode_s = deep_loss(observed.run.points), observed.decode_s
+    if found is None or found[1] < DEEP_LOSS:
         return None
-    deepest = max(row.depth_tokens or 0 for row in observed.run.points if row.phase == "decode")
+    deepest, loss = found
     return Finding(
         cause="decode.depth",
         phase="decode",

@@ -14,7 +14,7 @@ from twospeed.findings.finding import SlowPhase
 from twospeed.findings.offload import gpu_share
 from twospeed.findings.phase_times import PhaseTimes
 from twospeed.findings.signs import SAMPLING_FRAC, drafting, falls, sampling_frac
-from twospeed.findings.table import contrasts
+from twospeed.findings.table import contrasts, deep_loss
 from twospeed.findings.throttling import throttled_graphics
 from twospeed.records.run import Run
 
@@ -88,26 +88,9 @@ def connects_slowly(run: Run) -> float | None:
     return connect_s if slow else None
 
 
-def deep_loss(run: Run) -> float | None:
-    """Decode at the least depth of a table / at the greatest; None below a factor of 2."""
-    rows = [row for row in run.points if row.phase == "decode" and row.depth_tokens is not None]
-    if not rows:
-        return None
-    shallow = min(rows, key=lambda row: row.depth_tokens or 0)
-    deep = [
-        row
-        for row in rows
-        if row.settings == shallow.settings
-        and (row.depth_tokens or 0) > (shallow.depth_tokens or 0)
-    ]
-    if not deep:
-        return None
-    loss = shallow.tps / max(deep, key=lambda row: row.depth_tokens or 0).tps
-    return loss if loss >= DEEP_LOSS else None
-
-
 def _by_table(run: Run) -> SlowPhase | None:
-    if deep_loss(run) is not None:
+    deepest = deep_loss(run.points)
+    if deepest is not None and deepest[1] >= DEEP_LOSS:
         return "decode"
     for pair in contrasts(run.points)[:1]:
         slow = (pair.ratio("prefill") >= APART, pair.ratio("decode") >= APART)

@@ -121,14 +121,14 @@ def _read_again(server: ServerProcess, size_bytes: int) -> bool:
 
 def _page_in(run: Run) -> _Found | None:
     """A first request whose prompt tokens cost many decode steps each."""
-    compared = compare(run.records)
+    compared, usual_s = compare(run.records), _usual_step_s(run)
     for record in run.records:
         if record.step != "user" or record.error is not None:
             continue
-        prefill, decode = server_prefill(record), server_decode(record)
-        if prefill is None or decode is None:
+        prefill = server_prefill(record)
+        if prefill is None or usual_s is None:
             continue
-        steps = (prefill.s / prefill.uncached_tokens) / _usual_step_s(run)
+        steps = (prefill.s / prefill.uncached_tokens) / usual_s
         if steps < PAGE_IN or prefill.s < run.goals.wait_s:
             continue
         shown = compared is not None and compared.slow == record.number
@@ -140,6 +140,6 @@ def _page_in(run: Run) -> _Found | None:
     return None
 
 
-def _usual_step_s(run: Run) -> float:
+def _usual_step_s(run: Run) -> float | None:
     steps = [decode.s / decode.steps for r in run.records if (decode := server_decode(r))]
-    return median(steps)
+    return median(steps) if steps else None

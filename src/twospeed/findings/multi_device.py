@@ -7,12 +7,10 @@ from twospeed.findings.finding import Evidence, Finding
 from twospeed.findings.lost_time import lost_seconds
 from twospeed.findings.observed import Observed
 from twospeed.findings.slowness import is_slow
-from twospeed.findings.table import Contrast, contrasts
+from twospeed.findings.table import contrasts
 
 ORDER = 36
 
-OF_DEVICES = frozenset({"devices", "split_mode", "tensor_split", "main_gpu", "backend"})
-"""Settings of a table that say how a model is spread over devices."""
 SLOWER = 1.2
 """A split by layers costs a few per cent; more is the way between the devices."""
 
@@ -25,7 +23,7 @@ def find(observed: Observed) -> list[Finding]:
 
 
 def _by_table(observed: Observed) -> list[Finding]:
-    pairs = [pair for pair in contrasts(observed.run.points) if _spread_is_slower(pair)]
+    pairs = [p for p in contrasts(observed.run.points, "devices") if p.ratio("decode") >= SLOWER]
     if not pairs:
         return []
     pair = pairs[0]
@@ -44,13 +42,6 @@ def _by_table(observed: Observed) -> list[Finding]:
             evidence=evidence,
         )
     ]
-
-
-def _spread_is_slower(pair: Contrast) -> bool:
-    slow, fast = (one.settings.get("devices") for one in (pair.slow, pair.fast))
-    if not isinstance(slow, int) or not isinstance(fast, int) or slow <= fast:
-        return False
-    return pair.differ <= OF_DEVICES and pair.ratio("decode") >= SLOWER
 
 
 def _by_requests(observed: Observed) -> list[Finding]:

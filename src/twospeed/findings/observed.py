@@ -83,7 +83,8 @@ def observe(run: Run) -> Observed:
     budget = _budget(run, times, reasoning, load, queue)
     wait = judge_wait(budget, run.goals, prefill=times.prefill_s, answer_seen=reasoning.answer_seen)
     stream = judge_stream(times.decode_tps, run.goals)
-    view = None if run.records or run.points else view_load(run.summary, run.goals)
+    parted = times.prefill_s is not None or times.decode_s is not None
+    view = None if parted else view_load(run.summary, run.goals)
     if view is not None:
         budget, wait, stream = _by_load(view, run.goals)
     return Observed(

@@ -25,7 +25,10 @@ CLIFF = 1.3
 
 def find(observed: Observed) -> list[Finding]:
     """Part of the model, or of its context, lies outside the graphics memory."""
-    return [*_kv_cache(observed), *(_by_layers(observed) or _by_share(observed))]
+    return [
+        *(_kv_rows(observed) or _kv_cache(observed)),
+        *(_by_layers(observed) or _by_share(observed)),
+    ]
 
 
 def _by_share(observed: Observed) -> list[Finding]:
@@ -59,11 +62,7 @@ def _by_share(observed: Observed) -> list[Finding]:
 
 def _by_layers(observed: Observed) -> list[Finding]:
     """Rows of one table that differ in nothing but the layers on the card."""
-    pairs = [
-        pair
-        for pair in contrasts(observed.run.points)
-        if pair.differ == {"layers_offloaded"} and _fewer_is_slower(pair)
-    ]
+    pairs = [pair for pair in contrasts(observed.run.points, "layers") if _is_cliff(pair)]
     if not pairs or not is_slow(observed):
         return []
     slow, fast = pairs[0].slow, pairs[0].fast
@@ -95,11 +94,30 @@ def _by_layers(observed: Observed) -> list[Finding]:
     ]
 
 
-def _fewer_is_slower(pair: Contrast) -> bool:
-    slow, fast = (one.settings.get("layers_offloaded") for one in (pair.slow, pair.fast))
-    if not isinstance(slow, int) or not isinstance(fast, int) or not 0 < slow < fast:
-        return False
-    return max(pair.ratio("prefill"), pair.ratio("decode")) >= CLIFF
+def _is_cliff(pair: Contrast) -> bool:
+    return bool(pair.slow.settings["layers_offloaded"]) and _ratio(pair) >= CLIFF
+
+
+def _ratio(pair: Contrast) -> float:
+    return max(pair.ratio("prefill"), pair.ratio("decode"))
+
+
+def _kv_rows(observed: Observed) -> list[Finding]:
+    """Rows of one table that differ in nothing but where the KV cache lies."""
+    pairs = [p for p in contrasts(observed.run.points, "kv_cache") if _ratio(p) >= CLIFF]
+    if not pairs or not is_slow(observed):
+        return []
+    what = "with the KV cache off the card slower by"
+    ratio = Evidence(what=what, value=_ratio(pairs[0]), unit="times", origin="server")
+    return [
+        Finding(
+            cause="placement.kv_cache_off_gpu",
+            phase=observed.slow_phase,
+            certainty="measured",
+            costs_s=lost_seconds(observed.run.workload, pairs[0]),
+            evidence=(ratio,),
+        )
+    ]
 
 
 def _kv_cache(observed: Observed) -> list[Finding]:

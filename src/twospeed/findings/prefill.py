@@ -52,7 +52,7 @@ def find(observed: Observed) -> list[Finding]:
     if compared is not None and compared.phase == "prefill":
         what = "the same prompt was read faster by"
         ratio = Evidence(what=what, value=compared.ratio, unit="times", origin="server")
-        return [_finding("prefill.compute_low", "measured", compared.seconds, (ratio,))]
+        return [_finding("prefill.compute_low", "inferred", compared.seconds, (ratio,))]
     return _by_speed(observed)
 
 

@@ -6,7 +6,7 @@ from statistics import median
 
 from twospeed.findings.cache_loss import Loss, loss_kind, overflow
 from twospeed.findings.comparison import compare
-from twospeed.findings.finding import Evidence, Finding
+from twospeed.findings.finding import Cause, Certainty, Evidence, Finding
 from twospeed.findings.observed import Observed
 from twospeed.findings.reuse import CASES, HARDLY, MOSTLY, share_of
 from twospeed.findings.slowness import is_undivided, prefill_is_slow
@@ -100,13 +100,23 @@ def _tested(observed: Observed) -> Loss | None:
         return _no_reuse(observed)
     if observed.reuse.reused == "unknown":
         return None
+    found = _of_edits(observed, kept)
+    return None if found is None else (*found, _of_cases(observed, kept))
+
+
+def _of_edits(
+    observed: Observed, kept: dict[Change, float | None]
+) -> tuple[Cause, Certainty] | None:
+    """What is reused of a changed prompt, while a plain repeat is reused."""
     window = observed.run.header.sliding_window if observed.run.header is not None else None
     if _is_absent(kept["end_edited"]) or (window and _is_absent(kept["middle_edited"])):
-        return "prompt_cache.cannot_rewind", "inferred", _of_cases(observed, kept)
+        return "prompt_cache.cannot_rewind", "inferred"
     if _works(kept["end_edited"]) and _is_absent(kept["middle_edited"]):
-        return "prompt_cache.cannot_rewind", "possible", _of_cases(observed, kept)
+        return "prompt_cache.cannot_rewind", "possible"
+    if _works(kept["same"]) and _is_absent(kept["appended"]):
+        return "prompt_cache.prefix_changed", "possible"
     if _is_absent(kept["returned"]):
-        return "prompt_cache.evicted", "measured", _of_cases(observed, kept)
+        return "prompt_cache.evicted", "measured"
     return None
 
 

@@ -16,6 +16,8 @@ ORDER = 28
 
 SLOWER = 1.5
 """Decode beside others / alone from which the others are to blame for it."""
+MOST_COMPARED = 100
+"""Requests of a long log that are compared with those that ran alone."""
 SAME_SIZE = 2.0
 """Prompts within this factor of each other are comparable in depth."""
 
@@ -72,8 +74,7 @@ def _slower_than_alone(observed: Observed) -> _Found | None:
         return None
     ratios = [
         ratio
-        for record in observed.run.records
-        if record.other_requests and record.step != "warmup"
+        for record in _beside_others(observed.run.records)
         if (ratio := _ratio(record, observed.run.records)) is not None
     ]
     if not ratios or median(ratios) < SLOWER:
@@ -83,6 +84,11 @@ def _slower_than_alone(observed: Observed) -> _Found | None:
     what = "decode is slower beside others by"
     evidence = Evidence(what=what, value=ratio, unit="times", origin=_whose(observed))
     return "measured", costs_s, evidence
+
+
+def _beside_others(records: Sequence[RequestRecord]) -> list[RequestRecord]:
+    beside = [r for r in records if r.other_requests and r.step not in ("warmup", "together")]
+    return beside[:MOST_COMPARED]
 
 
 def _ratio(record: RequestRecord, records: Sequence[RequestRecord]) -> float | None:

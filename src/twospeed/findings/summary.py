@@ -13,6 +13,8 @@ from twospeed.records.run import Goals, LoadSummary
 
 LINE_FRAC = 0.5
 """A line of waiting requests that is at least this part of the running ones is a queue."""
+LONG_LINE = 10
+"""So many waiting requests are a line, however many run."""
 FULL_PCT = 98.0
 """A KV cache this full has no room for the next token of every request."""
 READING_FRAC = 0.25
@@ -70,7 +72,9 @@ def _phase(view: LoadView, *, slow_wait: bool, goals: Goals) -> SlowPhase:
 
 def _stands_in_line(summary: LoadSummary) -> bool:
     waiting = _waiting(summary)
-    return waiting > 1 and waiting >= LINE_FRAC * (summary.running_max or 0)
+    if summary.running_max is None:
+        return waiting >= LONG_LINE
+    return waiting > 1 and waiting >= LINE_FRAC * summary.running_max
 
 
 def _waits_more_than_it_reads(summary: LoadSummary) -> bool:

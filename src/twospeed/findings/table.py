@@ -19,7 +19,14 @@ from twospeed.records.run import BenchmarkPoint
 NOT_A_SETTING = frozenset({"test", "model_path", "size_bytes", "parameters"})
 Scalar = str | int | float | bool | None
 Phase = Literal["prefill", "decode"]
+Blame = Literal["layers", "batch", "threads", "devices", "kv_cache"]
+"""What two set-ups differ in, where that is known to be able to slow a model down.
 
+layers: fewer on the card. batch: smaller. threads: more. devices: more. kv_cache: off the card.
+"""
+
+MOST_SETUPS = 64
+"""Of a longer table the slowest set-ups are compared."""
 NOISY_FRAC = 0.2
 """Repeats whose standard deviation is more of their mean were disturbed."""
 
@@ -40,11 +47,11 @@ class Setup(Struct, frozen=True, kw_only=True):
 
 
 class Contrast(Struct, frozen=True, kw_only=True):
-    """Two set-ups of one model that differ in some settings."""
+    """Two set-ups of one model, and what the slower one has to its disadvantage."""
 
     slow: Setup
     fast: Setup
-    differ: frozenset[str]
+    blame: Blame
 
     def ratio(self, phase: Phase) -> float:
         """How many times slower the slow one is; 1 where a phase was not measured in both."""
@@ -68,16 +75,39 @@ def slowest_setup(points: Sequence[BenchmarkPoint]) -> Setup | None:
     return max(found, key=_seconds_per_turn) if found else None
 
 
-def contrasts(points: Sequence[BenchmarkPoint]) -> list[Contrast]:
-    """Every two set-ups of one model, the slower one first; worst first."""
-    found = sorted(setups(points), key=_seconds_per_turn, reverse=True)
+def contrasts(points: Sequence[BenchmarkPoint], blame: Blame | None = None) -> list[Contrast]:
+    """Every two set-ups of which the slower has a known disadvantage and no other, worst first.
+
+    Args:
+        points: rows of a table.
+        blame: only those with this disadvantage.
+    """
+    found = sorted(setups(points), key=_seconds_per_turn, reverse=True)[:MOST_SETUPS]
     pairs = [
-        Contrast(slow=slow, fast=fast, differ=_differ(slow, fast))
-        for index, slow in enumerate(found)
-        for fast in found[index + 1 :]
+        Contrast(slow=slow, fast=fast, blame=reason)
+        for slow in found
+        for fast in found
+        if (reason := _disadvantage(slow, fast)) is not None and blame in (None, reason)
     ]
-    same_model = [pair for pair in pairs if "model" not in pair.differ]
-    return sorted(same_model, key=lambda pair: -pair.ratio("prefill") * pair.ratio("decode"))
+    worse = [pair for pair in pairs if max(pair.ratio("prefill"), pair.ratio("decode")) > 1.0]
+    return sorted(worse, key=lambda pair: -pair.ratio("prefill") * pair.ratio("decode"))
+
+
+def deep_loss(points: Sequence[BenchmarkPoint]) -> tuple[int, float] | None:
+    """The greatest depth of one set-up and how many times slower decode is there.
+
+    Compared with the least depth; the set-up that loses most; None where no depth was varied.
+    """
+    losses = []
+    for setup in setups(points):
+        rows = sorted(
+            (row.depth_tokens, row.tps)
+            for row in setup.rows
+            if row.phase == "decode" and row.depth_tokens is not None
+        )
+        if rows and rows[-1][0] > rows[0][0]:
+            losses.append((rows[-1][0], rows[0][1] / rows[-1][1]))
+    return max(losses, key=lambda one: one[1], default=None)
 
 
 def is_noisy(points: Sequence[BenchmarkPoint]) -> bool:
@@ -132,6 +162,36 @@ def _seconds_per_turn(setup: Setup) -> float:
     return (2000 / prefill if prefill else 0.0) + (300 / decode if decode else 0.0)
 
 
-def _differ(one: Setup, other: Setup) -> frozenset[str]:
-    names = one.settings.keys() | other.settings.keys()
-    return frozenset(name for name in names if one.settings.get(name) != other.settings.get(name))
+_SMALLER: dict[frozenset[str], Blame] = {
+    frozenset({"layers_offloaded"}): "layers",
+    frozenset({"n_batch"}): "batch",
+    frozenset({"n_ubatch"}): "batch",
+    frozenset({"n_batch", "n_ubatch"}): "batch",
+}
+_LARGER: dict[frozenset[str], Blame] = {
+    frozenset({"threads"}): "threads",
+    frozenset({"devices"}): "devices",
+    frozenset({"devices", "split_mode"}): "devices",
+    frozenset({"no_kv_offload"}): "kv_cache",
+}
+
+
+def _disadvantage(slow: Setup, fast: Setup) -> Blame | None:
+    """What the first has less or more of than the second; None where anything else differs."""
+    names = frozenset(
+        name
+        for name in slow.settings.keys() | fast.settings.keys()
+        if slow.settings.get(name) != fast.settings.get(name)
+    )
+    if names in _SMALLER and _all_below(slow, fast, names):
+        return _SMALLER[names]
+    if names in _LARGER and _all_below(fast, slow, names - {"split_mode"}):
+        return _LARGER[names]
+    return None
+
+
+def _all_below(one: Setup, other: Setup, names: frozenset[str]) -> bool:
+    pairs = [(one.settings.get(name), other.settings.get(name)) for name in names]
+    return all(
+        isinstance(low, int) and isinstance(high, int) and low <= high for low, high in pairs
+    )

@@ -9,7 +9,7 @@ from twospeed.findings.finding import Certainty, Evidence, Finding
 from twospeed.findings.lost_time import lost_seconds
 from twospeed.findings.observed import Observed
 from twospeed.findings.slowness import is_slow
-from twospeed.findings.table import Contrast, contrasts
+from twospeed.findings.table import contrasts
 from twospeed.limits.ceilings import runs_on_processor
 from twospeed.records.run import Run
 
@@ -77,7 +77,7 @@ def _by_counts(observed: Observed) -> list[Finding]:
 
 
 def _by_table(observed: Observed) -> list[Finding]:
-    pairs = [pair for pair in contrasts(observed.run.points) if _too_many(pair)]
+    pairs = [p for p in contrasts(observed.run.points, "threads") if p.ratio("decode") >= LOSS]
     if not pairs:
         return []
     pair = max(pairs, key=lambda one: one.ratio("decode"))
@@ -103,10 +103,3 @@ def _by_table(observed: Observed) -> list[Finding]:
             ),
         )
     ]
-
-
-def _too_many(pair: Contrast) -> bool:
-    slow, fast = (one.settings.get("threads") for one in (pair.slow, pair.fast))
-    if pair.differ != {"threads"} or not isinstance(slow, int) or not isinstance(fast, int):
-        return False
-    return slow > fast and pair.ratio("decode") >= LOSS

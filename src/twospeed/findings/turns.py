@@ -66,7 +66,7 @@ def turns_of(run: Run) -> list[Turn]:
     users = [r for r in run.records if r.step == "user" and r.error is None]
     found = []
     for index, record in enumerate(users):
-        turn = _turn(record, users[:index])
+        turn = _turn(record, users[max(index - MOST_BETWEEN - 1, 0) : index])
         if turn is not None:
             found.append(turn)
     return found
@@ -96,8 +96,6 @@ def _turn(record: RequestRecord, earlier: Sequence[RequestRecord]) -> Turn | Non
                 cached_tokens=parts[1],
             )
         between.append(before)
-        if len(between) > MOST_BETWEEN:
-            break
     return None
 
 
