@@ -481,7 +481,7 @@ STORIES: dict[str, Story] = {
     "reloads": Story(
         log(
             *(
-                asked(n, 2000 + 40 * n, None, 1.0, 130, 1.9, load_s=8.0 + n / 10)
+                asked(n, (2000 + 40 * n, None, 1.0), (130, 1.9), load_s=8.0 + n / 10)
                 for n in range(1, 5)
             ),
             runtime="ollama",
