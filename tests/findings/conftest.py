@@ -1,8 +1,10 @@
-"""Loads the stories (tests are no packages)."""
+"""Finds the stories and the made-up runs (tests are no packages)."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+
+sys.path[:0] = [str(HERE), str(HERE.parent / "report")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from live_stories import LARGE, LIVE, QUIET
 from msgspec.structs import asdict, replace
 from stories import STORIES, Story
 
@@ -25,9 +26,12 @@ GENERAL = {
 """What is left to say where nothing narrower is shown."""
 
 
-@pytest.fixture(params=sorted(STORIES))
+ALL = STORIES | LIVE
+
+
+@pytest.fixture(params=sorted(ALL))
 def story(request) -> Story:
-    return STORIES[request.param]
+    return ALL[request.param]
 
 
 def test_the_slow_phase_and_the_first_cause_are_right(story: Story):
@@ -135,6 +139,17 @@ def test_one_phase_alone_is_not_health():
 
 
 def test_every_cause_has_its_story():
-    told = {story.causes[0] for story in STORIES.values()} - {None}
-    live = {"decode.bandwidth_bound"}
-    assert told | live == set(CAUSES), set(CAUSES) - told - live
+    assert {story.causes[0] for story in ALL.values()} - {None} == set(CAUSES)
+
+
+@pytest.mark.parametrize("name", sorted(QUIET))
+def test_signs_without_slowness_are_no_findings(name: str):
+    seen = observe(QUIET[name])
+    assert seen.slow_phase == "none"
+    assert find_all(seen) == ()
+
+
+@pytest.mark.parametrize("name", sorted(LARGE))
+def test_usual_signs_beside_a_large_prompt_are_no_findings(name: str):
+    found = find_all(observe(LARGE[name]))
+    assert [finding.cause for finding in found] == ["prompt.large"]

@@ -96,7 +96,7 @@ def _seconds_of(observed: Observed, turns: list[Turn]) -> float | None:
 def _tested(observed: Observed) -> Loss | None:
     """What our own experiment showed: prompts sent again, with and without changes."""
     kept = {change: share_of(observed.reuse.cases, change, observed.prefill) for change in CASES}
-    if observed.reuse.reused == "no":
+    if observed.reuse.reused == "no" and not any(map(_works, kept.values())):
         return _no_reuse(observed)
     if observed.reuse.reused == "unknown":
         return None
@@ -113,7 +113,7 @@ def _of_edits(
         return "prompt_cache.cannot_rewind", "inferred"
     if _works(kept["end_edited"]) and _is_absent(kept["middle_edited"]):
         return "prompt_cache.cannot_rewind", "possible"
-    if _works(kept["same"]) and _is_absent(kept["appended"]):
+    if any(map(_works, kept.values())) and _is_absent(kept["appended"]):
         return "prompt_cache.prefix_changed", "possible"
     if _is_absent(kept["returned"]):
         return "prompt_cache.evicted", "measured"
