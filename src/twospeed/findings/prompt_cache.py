@@ -115,7 +115,8 @@ def _of_edits(
         return "prompt_cache.cannot_rewind", "possible"
     if any(map(_works, kept.values())) and _is_absent(kept["appended"]):
         return "prompt_cache.prefix_changed", "possible"
-    if _is_absent(kept["returned"]):
+    # Going on after another conversation is a turn appended: only where that works is it evicted.
+    if _works(kept["appended"]) and _is_absent(kept["returned"]):
         return "prompt_cache.evicted", "measured"
     return None
 
