@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from argparse import (
     ArgumentParser,
-    ArgumentTypeError,
     BooleanOptionalAction,
     Namespace,
     RawDescriptionHelpFormatter,
@@ -13,6 +12,7 @@ from argparse import (
 from pathlib import Path
 
 from twospeed.cli.measuring.connection_options import add_connection_arguments
+from twospeed.cli.terminal.argument_types import positive_float, positive_int
 
 EPILOGUE = """\
 examples:
@@ -136,32 +136,6 @@ def _output_arguments(parser: ArgumentParser) -> None:
         metavar="WORD",
         help="exit 1 if the slow phase or a cause is this (repeatable; 'any' for all)",
     )
-
-
-MOST = 10**9
-"""Larger numbers of tokens, requests or seconds are slips of the finger."""
-
-
-def positive_int(text: str) -> int:
-    """A whole number from 1 to a thousand million, for argparse."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if not 0 < value <= MOST:
-        raise ArgumentTypeError(f"{text[:40]!r} is not a whole number from 1 to {MOST:,}")
-    return value
-
-
-def positive_float(text: str) -> float:
-    """A number above zero and up to a thousand million, for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= MOST:
-        raise ArgumentTypeError(f"{text[:40]!r} is not a number above 0 and up to {MOST:,}")
-    return value
 
 
 def api_key(args: Namespace) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from twospeed.cli.diagnose import positive_float, positive_int
 from twospeed.cli.measuring.connection_options import add_connection_arguments
+from twospeed.cli.terminal.argument_types import positive_float, positive_int
 
 EPILOGUE = """\
 examples:

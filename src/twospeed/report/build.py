@@ -160,7 +160,9 @@ def _decode(observed: Observed) -> DecodePart:
 
 
 def _origin(*, fitted: bool, points: Sequence[PrefillPoint] | Sequence[DecodePoint]) -> Origin:
-    return "fit" if fitted else points[0].origin
+    if fitted or not points:
+        return "fit" if fitted else "client"
+    return points[0].origin
 
 
 def _balance(observed: Observed) -> Balance:

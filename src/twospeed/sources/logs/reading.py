@@ -30,13 +30,15 @@ _LOOKS_TIMED = re.compile(
 OnRequest = Callable[[RequestRecord], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Wanted:
     """Which lines are read."""
 
     grep: re.Pattern[str] | None = None
     since: str | None = None
     """ISO time; lines before it are passed over, as far as lines carry a time."""
+    told: str = ""
+    """The newest time that a line carried."""
 
 
 class LineReaders:
@@ -68,8 +70,9 @@ class LineReaders:
 def read_text(text: str, wanted: Wanted | None = None) -> Content:
     """What a whole text tells, by lines and as a document."""
     readers = LineReaders()
-    for line in _wanted(arranged(text), wanted):
-        readers.take(line)
+    for line in arranged(text):
+        if is_wanted(line, wanted):
+            readers.take(line)
     content = readers.finish()
     document = read_document(text)
     if document is not None:
@@ -119,16 +122,15 @@ def _streamed(
 def _take_block(readers: LineReaders, block: bytes, number: int, wanted: Wanted | None) -> int:
     """Read the lines of a block that carry a mark; the number of the line after it."""
     at = 0
-    lines: list[Line] = []
     for start in line_starts(block):
         number += block.count(b"\n", at, start)
         at = start
         end = block.find(b"\n", start)
         raw = block[start : end if end >= 0 else None].decode("utf-8", "replace")
         text, at_s = cleaned(raw)
-        lines.append(Line(text, number, at_s))
-    for line in _wanted(lines, wanted):
-        readers.take(line)
+        line = Line(text, number, at_s)
+        if is_wanted(line, wanted):
+            readers.take(line)
     return number + block.count(b"\n", at)
 
 
@@ -149,21 +151,16 @@ def line_starts(block: bytes) -> list[int]:
 _STAMP = re.compile(r"\d{4}[-/]\d\d[-/]\d\d(?: - |[T ])\d\d:\d\d:\d\d")
 
 
-def _wanted(lines: Iterable[Line], wanted: Wanted | None) -> Iterable[Line]:
+def is_wanted(line: Line, wanted: Wanted | None) -> bool:
+    """Whether a line is to be read; one without a time is as late as the last one that had one."""
     if wanted is None:
-        return lines
-    return _filtered(lines, wanted)
-
-
-def _filtered(lines: Iterable[Line], wanted: Wanted) -> Iterable[Line]:
-    late_enough = wanted.since is None
-    for line in lines:
-        stamp = _STAMP.search(line.text) if wanted.since is not None else None
-        if stamp is not None and wanted.since is not None:
-            told = stamp[0].replace("/", "-").replace(" - ", "T").replace(" ", "T")
-            late_enough = told >= wanted.since
-        if late_enough and (wanted.grep is None or wanted.grep.search(line.text)):
-            yield line
+        return True
+    stamp = _STAMP.search(line.text) if wanted.since is not None else None
+    if stamp is not None:
+        wanted.told = stamp[0].replace("/", "-").replace(" - ", "T").replace(" ", "T")
+    if wanted.since is not None and wanted.told < wanted.since:
+        return False
+    return wanted.grep is None or wanted.grep.search(line.text) is not None
 
 
 def _without(document: Content, known: Sequence[RequestRecord]) -> Content:

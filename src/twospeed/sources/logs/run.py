@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from statistics import median
 
 from msgspec.structs import replace
 
 from twospeed import __version__
-from twospeed.records.request_record import RequestRecord
 from twospeed.records.run import Blind, Goals, Run, Source, Workload
 from twospeed.sources.logs.content import Content
 
@@ -23,7 +21,7 @@ _ASK_ANY = "twospeed diagnose URL, or a log that tells prompt and answer apart"
 
 
 def run_of(content: Content, where: Sequence[str], *, goals: Goals, dropped: int = 0) -> Run:
-    """The run that the findings read.
+    """The run that the findings read, its workload still the default one.
 
     Args:
         content: what all texts told together.
@@ -40,7 +38,7 @@ def run_of(content: Content, where: Sequence[str], *, goals: Goals, dropped: int
             runtime_version=content.runtime_version,
             model=content.model,
         ),
-        workload=typical(records) or CHAT_TURN,
+        workload=CHAT_TURN,
         goals=goals,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         twospeed_version=__version__,
@@ -51,28 +49,6 @@ def run_of(content: Content, where: Sequence[str], *, goals: Goals, dropped: int
         summary=content.summary,
         unknown=tuple(_blinds(content, dropped)),
     )
-
-
-def typical(records: Sequence[RequestRecord]) -> Workload | None:
-    """The median request; None where no length is told."""
-    prompts = [tokens for tokens in map(_prompt_tokens, records) if tokens]
-    if not prompts:
-        return None
-    cached = [one.counts.cached_prompt_tokens for one in records]
-    known = [tokens for tokens in cached if tokens is not None]
-    outputs = [one.counts.output_tokens for one in records if one.counts.output_tokens]
-    prompt = round(median(prompts))
-    return Workload(
-        prompt_tokens=prompt,
-        cached_prompt_tokens=min(round(median(known)), prompt) if known else 0,
-        output_tokens=round(median(outputs)) if outputs else CHAT_TURN.output_tokens,
-        origin="log",
-    )
-
-
-def _prompt_tokens(record: RequestRecord) -> int | None:
-    covered = record.server.prefill_tokens if record.server else None
-    return record.counts.prompt_tokens or covered
 
 
 def _blinds(content: Content, dropped: int) -> Iterable[Blind]:

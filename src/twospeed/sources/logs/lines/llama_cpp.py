@@ -135,17 +135,16 @@ class LlamaCpp:
         elif (found := _PROMPT.search(said)) is not None:
             draft.prompt_tokens = whole(found[1])
             if (context := _CONTEXT.search(said)) is not None:
-                self._log.content.learn(n_ctx=whole(context[1]))
-        elif (found := _MATCH.search(said)) is not None:
-            draft.signs |= {"matched_tokens": int(found[1]), "held_tokens": int(found[2])}
+                self._learn_context(whole(context[1]))
         elif (found := _KEPT.search(said)) is not None:
             draft.cached_tokens = int(found[1])
-        elif (found := _DRAFTED.search(said)) is not None:
-            draft.signs |= {"accepted_tokens": int(found[1]), "drafted_tokens": int(found[2])}
-        elif "forcing full prompt re-processing" in said:
-            draft.signs["cannot_rewind"] = True
-        elif "context shift" in said:
-            draft.signs["context_cut"] = True
+        else:
+            _of_signs(draft, said)
+
+    def _learn_context(self, n_ctx: int | None) -> None:
+        """The context of a slot, unless the load told the whole one."""
+        if self._log.content.facts.n_ctx is None:
+            self._log.content.learn(n_ctx=n_ctx)
 
     def _of_cache(self, text: str) -> bool:
         """Lines of the server about the slot that was chosen last."""
@@ -252,6 +251,18 @@ class LlamaCpp:
             self._by_task = {key: one for key, one in self._by_task.items() if one is not draft}
             self._log.content.runtime = self._log.content.runtime or RUNTIME
             self._log.add(draft)
+
+
+def _of_signs(draft: Draft, said: str) -> None:
+    """What a slot says beside lengths and times."""
+    if (found := _MATCH.search(said)) is not None:
+        draft.signs |= {"matched_tokens": int(found[1]), "held_tokens": int(found[2])}
+    elif (found := _DRAFTED.search(said)) is not None:
+        draft.signs |= {"accepted_tokens": int(found[1]), "drafted_tokens": int(found[2])}
+    elif "forcing full prompt re-processing" in said:
+        draft.signs["cannot_rewind"] = True
+    elif "context shift" in said:
+        draft.signs["context_cut"] = True
 
 
 def _fill(draft: Draft, timed: re.Match[str], *, classic: bool = False) -> None:

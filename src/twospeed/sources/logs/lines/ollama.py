@@ -32,7 +32,8 @@ _GENERATES = re.compile(
 _TRUNCATED = re.compile(r"truncating input prompt\"? .*?limit=(\d+)")
 _OFFLOAD = re.compile(r"layers\.model=(\d+).*?layers\.offload=(\d+)")
 _PS_SPLIT = re.compile(
-    rf"\s({NUMBER}) ([KMGT]i?B)\s+(?:(\d+)%/(\d+)% CPU/GPU|100% (CPU|GPU))(?:\s|$)"
+    rf"\s({NUMBER}) ([KMGT]i?B)\s+(?:(\d+)%/(\d+)% CPU/GPU|100% (CPU|GPU))"
+    r"(?:\s+(\d{3,}))?(?:\s|$)"
 )
 LEAST_QUEUE_S = 1.0
 """Less of a rest than this is tokenizing and sampling."""
@@ -131,6 +132,7 @@ class Ollama:
         size = bytes_of(split[1], split[2])
         if size is None:
             return
+        self._log.content.learn(n_ctx=whole(split[6]))
         if split[5] == "CPU":
             self._log.content.learn(size_bytes=size, size_vram_bytes=0)
         elif split[5] is None:

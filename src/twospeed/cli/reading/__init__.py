@@ -1,0 +1,1 @@
+"""What `twospeed read` is made of."""
