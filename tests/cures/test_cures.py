@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from twospeed.cures.cure import CURES, Proposal, spared, verify_line
+from twospeed.cures.cure import CURES, Proposal
 from twospeed.cures.registry import proposers, weigh, why_not
 from twospeed.cures.smaller_quantization import bits_per_weight
 from twospeed.findings.observed import observe
 from twospeed.findings.registry import find_all
 from twospeed.fits.interval import Interval
-from twospeed.records.run import RuntimeFacts, Source
+from twospeed.records.run import RuntimeFacts
 
 
 def weighed(run):
@@ -21,7 +21,12 @@ def weighed(run):
 def test_slow_prefill_is_cured_at_the_prompt(runs):
     cures, idle = weighed(runs.run_of(runs.PREFILL_SLOW))
     machine = runs.PREFILL_SLOW
-    assert list(cures) == ["keep the prefix stable", "shorter prompt"]
+    assert list(cures) == [
+        "keep the prefix stable",
+        "smaller model",
+        "shorter prompt",
+        "more compute",
+    ]
     half = machine.prefill_s(2000) - machine.prefill_s(1000)
     assert cures["shorter prompt"].saves_s.likely == pytest.approx(half, rel=0.02)
     kept = machine.prefill_s(2000) - machine.prefill_s(200, cached=1800)
@@ -33,7 +38,12 @@ def test_slow_prefill_is_cured_at_the_prompt(runs):
 
 def test_slow_decode_is_cured_at_the_weights_and_the_answer(runs):
     cures, idle = weighed(runs.run_of(runs.DECODE_SLOW))
-    assert list(cures) == ["shorter answer", "smaller quantization"]
+    assert list(cures) == [
+        "shorter answer",
+        "smaller model",
+        "faster memory",
+        "smaller quantization",
+    ]
     decode_s = 299 * 0.12
     assert cures["shorter answer"].saves_s.likely == pytest.approx(decode_s / 2, rel=0.02)
     saves = cures["smaller quantization"].saves_s
@@ -72,7 +82,14 @@ def test_bits_per_weight(runs, facts, bits):
 def test_a_stable_prefix_gains_nothing_while_reuse_is_off(runs):
     cures, idle = weighed(runs.run_of(runs.Machine(per_token_s=0.003, reuses=False)))
     assert cures["turn reuse on"].for_cause == "prompt_cache.disabled"
-    assert "--no-cache-prompt" in cures["turn reuse on"].how[0]
+    assert cures["turn reuse on"].how == (
+        "start with --cache-prompt (or LLAMA_ARG_CACHE_PROMPT=true)",
+        'send "cache_prompt": true',
+    )
+    assert cures["turn reuse on"].check == (
+        "twospeed verify http://127.0.0.1:8080 "
+        "--request cache_prompt=false --request cache_prompt=true"
+    )
     assert idle["keep the prefix stable"].why == "reuse_is_off"
 
 
@@ -84,7 +101,8 @@ def test_reasoning_before_the_answer(runs):
 
 def test_queue_load_and_offload_have_their_own_cures(runs):
     cures, _ = weighed(runs.run_of(runs.Machine(per_token_s=3e-4, queue_s=6.0)))
-    assert cures["give the conversation its own slot"].saves_s == Interval(3.0, 6.0, 6.0)
+    saves = cures["give the conversation its own slot"].saves_s
+    assert (saves.low, saves.likely, saves.high) == pytest.approx((3.0, 6.0, 6.0), abs=0.05)
     run = runs.without_arrivals(runs.run_of(runs.HEALTHY, runtime="ollama"))
     first = run.records[0]
     cold = replace(first, server=replace(first.server, load_s=20.0))
@@ -117,8 +135,8 @@ def test_no_cure_saves_more_than_the_part_it_acts_on(runs):
         for propose in proposers():
             for proposal in propose(observed):
                 wait = observed.wait.seconds or 0.0
-                assert proposal.wait_s.likely <= wait
-                assert proposal.answer_s.likely <= (observed.budget.answer_s or 0.0)
+                assert proposal.wait_s.likely <= wait + 1e-9
+                assert proposal.answer_s.likely <= (observed.budget.answer_s or 0.0) + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -128,29 +146,11 @@ def test_no_cure_saves_more_than_the_part_it_acts_on(runs):
         (Interval(0.5, 1.0, 1.5), 100.0, "too_little"),
         (Interval(0.5, 1.0, 1.5), 10.0, None),
         (Interval(-0.5, 1.0, 1.5), 10.0, "may_slow_down"),
+        (Interval(-5.0, -4.0, -1.0), 10.0, "may_slow_down"),
+        (Interval(-0.1, 0.0, 0.1), 10.0, "too_little"),
     ],
 )
 def test_worth_by_seconds(saves, total_s, why):
-    proposal = Proposal(cure="shorter prompt", causes=("prompt.large",), wait_s=saves)
+    proposal = Proposal(cure="shorter prompt", causes=("prompt.large",), saves_s=saves)
     assert why_not(proposal, ["prompt.large"], total_s) == why
     assert why_not(proposal, ["model.load"], total_s) == "wrong_place"
-
-
-def test_spared_keeps_the_uncertainty_of_the_curve_in_proportion():
-    saved = spared(Interval(9.0, 10.0, 12.0), Interval(4.0, 5.0, 6.0))
-    assert saved == Interval(4.5, 5.0, 6.0)
-    assert spared(Interval(0, 0, 0), Interval(1, 1, 1)) == Interval(0, 0, 0)
-    assert spared(Interval(1, 1, 1), Interval(2, 2, 2)).likely == 0.0
-
-
-def test_verify_line_is_safe_to_paste(runs):
-    run = runs.run_of(runs.HEALTHY)
-    assert verify_line(run, "shorter prompt") == (
-        "twospeed verify http://127.0.0.1:8080 --cure 'shorter prompt'"
-    )
-    hostile = Source(kind="live", where="http://h/;rm -rf ~\n\x1b[2J'")
-    line = verify_line(replace(run, source=hostile), "shorter prompt")
-    assert line.startswith("twospeed verify 'http://h/;rm-rf~")
-    assert line.isprintable()
-    engine = Source(kind="engine", where="child")
-    assert "--embedded" in verify_line(replace(run, source=engine), "shorter prompt")

@@ -33,6 +33,7 @@ from twospeed.records.run import (
     ModelHeader,
     Run,
     RuntimeFacts,
+    Setting,
     Source,
     Workload,
 )
@@ -72,6 +73,7 @@ _TYPE_OF: dict[type[Struct], str] = {
 _VALUE_OF: dict[str, Any] = {name: kind for kind, name in _TYPE_OF.items()} | {
     "round_trip": Seconds | None,
     "loading": Seconds | None,
+    "settings": dict[str, Setting],
     "end": Any,
 }
 _FIELD_OF = {
@@ -79,6 +81,7 @@ _FIELD_OF = {
 } | {
     "round_trip": "round_trip_s",
     "loading": "loading_s",
+    "settings": "settings",
 }
 _OURS = re.compile(rb'\s*\{\s*"schema"\s*:\s*"twospeed\.records/(\d{1,9})"')
 
@@ -169,6 +172,10 @@ class RunWriter:
         """Append how long the server was loading its model while we waited, in seconds."""
         self._append({"type": "loading", "value": seconds})
 
+    def settings(self, spelled: Mapping[str, Setting]) -> None:
+        """Append how the runtime spells its settings."""
+        self._append({"type": "settings", "value": spelled})
+
     def end(self) -> None:
         """Mark the run as complete."""
         self._append({"type": "end"})
@@ -205,6 +212,8 @@ def write_run(path: Path | str, run: Run) -> None:
         writer.round_trip(run.round_trip_s)
         if run.loading_s is not None:
             writer.loading(run.loading_s)
+        if run.settings:
+            writer.settings(run.settings)
         known = (run.facts, run.probe, run.machine, run.header, run.conditions, run.summary)
         for thing in (*known, *run.records, *run.unknown, *run.points):
             if thing is not None:
