@@ -95,6 +95,7 @@ class Machine:
 
 def run_of(
     machine: Machine,
+    /,
     *,
     prompt: int = 2000,
     output: int = 300,

@@ -45,8 +45,8 @@ CURES: tuple[CureName, ...] = get_args(CureName)
 WhyNot = Literal["wrong_place", "too_little", "may_slow_down", "reuse_is_off", "after_the_wait"]
 """Why a change is not worth making here.
 
-wrong_place: it acts on a phase that is not what makes this slow. too_little: under 5 % of the
-request or 0.3 s. may_slow_down: the interval holds no change or a loss. reuse_is_off: it only pays
+wrong_place: it acts on a phase that is not what makes this slow. too_little: under 5 % of what is
+slow, or 0.3 s. may_slow_down: the interval holds no change or a loss. reuse_is_off: it only pays
 once the runtime reuses prompts. after_the_wait: it shortens what follows the slow wait.
 """
 

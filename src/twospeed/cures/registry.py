@@ -21,7 +21,7 @@ from twospeed.fits.interval import Interval
 
 WORTH_FRAC = 0.05
 WORTH_S = 0.3
-"""Under this share of the request, or these seconds, nobody notices."""
+"""Under this share of what is slow, or these seconds, nobody notices."""
 ASKED_FOR: tuple[CureName, ...] = (
     "smaller quantization",
     "shorter prompt",
@@ -67,8 +67,9 @@ def weigh(
     proposals = [one for propose in proposers() for one in propose(observed)]
     proposals += [] if remote is None else propose_to(observed, remote)
     worth, idle = [], []
-    for proposal in _best_of_each(proposals, found, observed.budget.total_s):
-        why = why_not(proposal, found, observed.budget.total_s)
+    worth_s = least_worth_s(observed)
+    for proposal in _best_of_each(proposals, found, worth_s):
+        why = why_not(proposal, found, worth_s)
         if why is None:
             worth.append(_cure(proposal, found))
         else:
@@ -85,8 +86,21 @@ def weigh(
     return tuple(worth), tuple(idle)
 
 
-def why_not(proposal: Proposal, found: Sequence[Cause], total_s: float | None) -> WhyNot | None:
-    """Why a change is not worth making; None when it is."""
+def least_worth_s(observed: Observed) -> float:
+    """Seconds from which a saving is noticed: in the wait where that is slow, else in the whole."""
+    slow_wait = observed.wait.verdict == "slow" and observed.stream.verdict != "slow"
+    felt_s = observed.wait.seconds if slow_wait else observed.budget.total_s
+    return max(WORTH_S, WORTH_FRAC * (felt_s or 0.0))
+
+
+def why_not(proposal: Proposal, found: Sequence[Cause], worth_s: float) -> WhyNot | None:
+    """Why a change is not worth making; None when it is.
+
+    Args:
+        proposal: the change.
+        found: causes that were found.
+        worth_s: see `least_worth_s`.
+    """
     saves = proposal.saves_s
     if proposal.blocked is not None:
         return proposal.blocked
@@ -94,20 +108,18 @@ def why_not(proposal: Proposal, found: Sequence[Cause], total_s: float | None) -
         return "wrong_place"
     if saves.low <= 0.0 and max(saves.high, -saves.likely) > WORTH_S:
         return "may_slow_down"
-    if saves.likely < max(WORTH_S, WORTH_FRAC * (total_s or 0.0)):
-        return "too_little"
-    return None
+    return "too_little" if saves.likely < worth_s else None
 
 
 def _best_of_each(
-    proposals: Iterable[Proposal], found: Sequence[Cause], total_s: float | None
+    proposals: Iterable[Proposal], found: Sequence[Cause], worth_s: float
 ) -> list[Proposal]:
     """One proposal of each change: one that is worth making, else the one that saves most."""
     best: dict[CureName, tuple[tuple[bool, float], Proposal]] = {}
     for proposal in proposals:
         if proposal.assumes_cause and not set(proposal.causes) & set(found):
             continue
-        rank = (why_not(proposal, found, total_s) is None, proposal.saves_s.likely)
+        rank = (why_not(proposal, found, worth_s) is None, proposal.saves_s.likely)
         if proposal.cure not in best or rank > best[proposal.cure][0]:
             best[proposal.cure] = (rank, proposal)
     return [proposal for _, proposal in best.values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import pairwise
 
 import msgspec
 from msgspec import Struct
@@ -72,7 +73,7 @@ def present_flag(run: Run, setting: Setting) -> str | None:
         return None
     names = (setting.flag.split()[0], *setting.also)
     takes_value = "{value}" in setting.flag or " " in setting.flag
-    for word, following in zip(server.command, (*server.command[1:], ""), strict=True):
+    for word, following in pairwise((*server.command, "")):
         if word in names:
             return f"{word} {_short(following)}".strip() if takes_value else word
         if word.partition("=")[0] in names:
