@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twospeed.cures.cure import Proposal
 from twospeed.cures.knob import Knob, whole
-from twospeed.cures.pace import Change, Pace, chance, slowed
+from twospeed.cures.pace import Change, Pace, chance, phases_slowed
 from twospeed.cures.proposing import proposal
 from twospeed.cures.spelling import Tried, change_line, present_value
 from twospeed.findings.finding import Cause
@@ -48,7 +48,7 @@ def threads_of(observed: Observed, wanted: int) -> Change | None:
         of_decode = chance(saved, "threads")
         prefill = 1.0 - of_decode * chance(PREFILL_SHARE, "threads of prefill")
         decode = 1.0 - of_decode
-        return slowed(pace, linear=prefill, bent=prefill, step=decode, depth=decode)
+        return phases_slowed(pace, prefill=prefill, decode=decode)
 
     return change
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twospeed.cures.cure import Proposal
 from twospeed.cures.knob import Knob
-from twospeed.cures.pace import Change, Pace, chance, slowed
+from twospeed.cures.pace import Change, Pace, chance, phases_slowed
 from twospeed.cures.proposing import proposal
 from twospeed.cures.spelling import Tried, change_line
 from twospeed.findings.observed import Observed
@@ -62,7 +62,7 @@ def _of_cache(observed: Observed) -> list[Proposal]:
     def change(pace: Pace) -> Pace:
         decode = 1.0 - chance(CACHE_DECODE_SAVED, "cache of decode")
         prefill = 1.0 - chance(CACHE_PREFILL_SAVED, "cache of prefill")
-        return slowed(pace, linear=prefill, bent=prefill, step=decode, depth=decode)
+        return phases_slowed(pace, prefill=prefill, decode=decode)
 
     return proposal(
         observed,
@@ -103,7 +103,7 @@ def _without(decode_saved: Interval, prefill_share: Interval) -> Change:
     def change(pace: Pace) -> Pace:
         saved = chance(decode_saved, "offload")
         decode, prefill = 1.0 - saved, 1.0 - saved * chance(prefill_share, "offload of prefill")
-        return slowed(pace, linear=prefill, bent=prefill, step=decode, depth=decode)
+        return phases_slowed(pace, prefill=prefill, decode=decode)
 
     return change
 

@@ -8,20 +8,11 @@ from twospeed.cures.cure import Proposal
 from twospeed.cures.knob import Knob, amount
 from twospeed.cures.pace import Change, Pace
 from twospeed.cures.proposing import proposal
+from twospeed.cures.shorter_answer import FEWER_TOKENS
 from twospeed.cures.spelling import request_line
-from twospeed.findings.finding import Cause
 from twospeed.findings.observed import Observed
 from twospeed.findings.phase_times import decode_steps
 
-_CAUSES: tuple[Cause, ...] = (
-    "decode.output_long",
-    "decode.bandwidth_bound",
-    "decode.below_limit",
-    "decode.depth",
-    "decode.sampling",
-    "decode.draft_rejected",
-    "placement.partial_offload",
-)
 _OTHERWISE = "lower the reasoning effort, or switch thinking off"
 
 
@@ -31,7 +22,7 @@ def propose(observed: Observed) -> list[Proposal]:
         return []
     line = request_line(observed.run, "reasoning", otherwise=_OTHERWISE)
     how = (line, "counted with half of it left")
-    return proposal(observed, "less reasoning", _CAUSES, reasoning_of(0.5), how=how)
+    return proposal(observed, "less reasoning", FEWER_TOKENS, reasoning_of(0.5), how=how)
 
 
 def reasoning_of(part: float) -> Change:

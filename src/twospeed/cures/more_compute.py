@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twospeed.cures.cure import Proposal
 from twospeed.cures.knob import Knob, times
-from twospeed.cures.pace import Change, Pace, chance, slowed
+from twospeed.cures.pace import Change, Pace, chance, phases_slowed, slowed
 from twospeed.cures.proposing import proposal
 from twospeed.findings.finding import Cause
 from twospeed.findings.observed import Observed
@@ -46,7 +46,7 @@ def _full_clocks(observed: Observed) -> list[Proposal]:
     def change(pace: Pace) -> Pace:
         prefill = 1.0 - lost * chance(OF_PREFILL, "clock of prefill")
         decode = 1.0 - lost * chance(OF_DECODE, "clock of decode")
-        return slowed(pace, linear=prefill, bent=prefill, step=decode, depth=decode)
+        return phases_slowed(pace, prefill=prefill, decode=decode)
 
     return proposal(
         observed,

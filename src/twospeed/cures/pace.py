@@ -186,6 +186,11 @@ def slowed(
     )
 
 
+def phases_slowed(pace: Pace, *, prefill: Factor, decode: Factor) -> Pace:
+    """The pace with the cost of both phases multiplied, whatever it consists of."""
+    return slowed(pace, linear=prefill, bent=prefill, step=decode, depth=decode)
+
+
 def constant(value: float) -> Floats:
     """A number that is known exactly."""
     return np.full(RESAMPLES + 1, float(value))

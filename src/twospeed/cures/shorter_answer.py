@@ -14,7 +14,7 @@ from twospeed.findings.finding import Cause
 from twospeed.findings.observed import Observed
 from twospeed.findings.phase_times import decode_steps
 
-_CAUSES: tuple[Cause, ...] = (
+FEWER_TOKENS: tuple[Cause, ...] = (
     "decode.output_long",
     "decode.bandwidth_bound",
     "decode.below_limit",
@@ -26,6 +26,7 @@ _CAUSES: tuple[Cause, ...] = (
     "placement.multi_device",
     "host.throttled",
 )
+"""Causes that cost each token of the output, whatever they are: fewer tokens cost less."""
 
 
 def propose(observed: Observed) -> list[Proposal]:
@@ -40,7 +41,7 @@ def propose(observed: Observed) -> list[Proposal]:
     return proposal(
         observed,
         "shorter answer",
-        _CAUSES,
+        FEWER_TOKENS,
         answer_of(0.5),
         how=(f"ask for brevity, and {cap}",),
         tried=Tried(setting="max_output_tokens", old=str(work.output_tokens), new=half),

@@ -6,7 +6,7 @@ By itself it changes no curve: depth costs what is in the context, not what woul
 from __future__ import annotations
 
 from twospeed.cures.cure import Proposal
-from twospeed.cures.pace import Change, Pace, chance, slowed
+from twospeed.cures.pace import Change, Pace, chance, phases_slowed, slowed
 from twospeed.cures.proposing import proposal
 from twospeed.cures.spelling import Tried, change_line
 from twospeed.findings.observed import Observed
@@ -91,4 +91,4 @@ def _more_on_card(observed: Observed, needed: int) -> Change | None:
 
 def _without_spill(pace: Pace) -> Pace:
     left = 1.0 - chance(SPILL_SAVED, "spill")
-    return slowed(pace, linear=left, bent=left, step=left, depth=left)
+    return phases_slowed(pace, prefill=left, decode=left)

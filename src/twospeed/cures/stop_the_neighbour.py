@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twospeed.cures.cure import CureName, Proposal
-from twospeed.cures.pace import Change, Pace, chance, slowed
+from twospeed.cures.pace import Change, Pace, chance, phases_slowed
 from twospeed.cures.proposing import proposal
 from twospeed.findings.observed import Observed
 from twospeed.fits.interval import Interval
@@ -61,6 +61,6 @@ def _alone(saved: Interval, prefill_share: Interval) -> Change:
         of_decode = chance(saved, "neighbours")
         decode = 1.0 - of_decode
         prefill = 1.0 - of_decode * chance(prefill_share, "neighbours of prefill")
-        return slowed(pace, linear=prefill, bent=prefill, step=decode, depth=decode)
+        return phases_slowed(pace, prefill=prefill, decode=decode)
 
     return change

@@ -59,6 +59,13 @@ Thing = (
     | LoadSummary
 )
 
+
+class _Spelled(Struct, frozen=True):
+    """How the runtime spells its settings: one object, so that later versions may add to it."""
+
+    settings: dict[str, Setting]
+
+
 _TYPE_OF: dict[type[Struct], str] = {
     RequestRecord: "request",
     RuntimeFacts: "facts",
@@ -73,7 +80,7 @@ _TYPE_OF: dict[type[Struct], str] = {
 _VALUE_OF: dict[str, Any] = {name: kind for kind, name in _TYPE_OF.items()} | {
     "round_trip": Seconds | None,
     "loading": Seconds | None,
-    "settings": dict[str, Setting],
+    "settings": _Spelled,
     "end": Any,
 }
 _FIELD_OF = {
@@ -81,7 +88,6 @@ _FIELD_OF = {
 } | {
     "round_trip": "round_trip_s",
     "loading": "loading_s",
-    "settings": "settings",
 }
 _OURS = re.compile(rb'\s*\{\s*"schema"\s*:\s*"twospeed\.records/(\d{1,9})"')
 
@@ -174,7 +180,7 @@ class RunWriter:
 
     def settings(self, spelled: Mapping[str, Setting]) -> None:
         """Append how the runtime spells its settings."""
-        self._append({"type": "settings", "value": spelled})
+        self._append({"type": "settings", "value": _Spelled(dict(spelled))})
 
     def end(self) -> None:
         """Mark the run as complete."""
@@ -248,6 +254,7 @@ def read_run_from(
     for kind, value in _further_lines(file, version, migrations, where):
         found.setdefault(kind, []).append(value)
     last = {field: found[kind][-1] for kind, field in _FIELD_OF.items() if found[kind]}
+    spelled = found["settings"][-1].settings if found["settings"] else {}
     return Run(
         source=head.source,
         workload=head.workload,
@@ -258,6 +265,7 @@ def read_run_from(
         records=tuple(found["request"]),
         unknown=tuple(found["unknown"]),
         points=tuple(found["point"]),
+        settings=spelled,
         complete=bool(found["end"]),
         **last,
     )
