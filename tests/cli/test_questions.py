@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from twospeed.records.run_file import write_run
+from twospeed.records.run_file import read_run, write_run
+from twospeed.runtimes.registry import settings_of
 
 
 @pytest.fixture
@@ -51,3 +52,8 @@ def test_a_run_from_before_the_spellings_gets_those_of_its_runtime(twospeed, run
     document = json.loads(twospeed("diagnose", "--from", str(path), "--json").out)
     (on,) = [cure for cure in document["cures"] if cure["cure"] == "turn reuse on"]
     assert on["how"][0].startswith("start with --cache-prompt")
+
+
+def test_spellings_are_kept_with_a_measured_run(saved_run):
+    run = read_run(saved_run)
+    assert run.settings == settings_of(run.source.runtime) != {}

@@ -5,12 +5,14 @@ from msgspec.structs import replace
 
 from twospeed.cures import fewer_threads, flash_attention, quantized_kv_cache
 from twospeed.cures.cure import CURES, Proposal
+from twospeed.cures.pace import pace_of
 from twospeed.cures.registry import least_worth_s, proposers, weigh, why_not
-from twospeed.cures.smaller_quantization import bits_per_weight
+from twospeed.cures.smaller_quantization import BITS, bits_per_weight, fewer_bytes
 from twospeed.findings.finding import CAUSES, Cause, Finding
 from twospeed.findings.observed import observe
 from twospeed.findings.registry import find_all
 from twospeed.fits.interval import Interval
+from twospeed.limits.ggml_types import bytes_per_weight
 from twospeed.records.run import (
     Conditions,
     MachineFacts,
@@ -79,7 +81,8 @@ def test_quantization_can_slow_down_from_four_bits_on(runs):
 @pytest.mark.parametrize(
     ("facts", "bits"),
     [
-        (RuntimeFacts(quantization="IQ2_XXS"), 2.0),
+        (RuntimeFacts(quantization="IQ2_XXS"), 2.38),
+        (RuntimeFacts(quantization="4bit"), 4.0),
         (RuntimeFacts(quantization="F16"), 16.0),
         (RuntimeFacts(size_bytes=1000, parameters=1000), 8.0),
         (RuntimeFacts(), None),
@@ -304,3 +307,22 @@ def test_a_saving_is_weighed_against_what_is_slow(runs):
     assert least_worth_s(waiting) == pytest.approx(max(0.3, 0.05 * waiting.wait.seconds))
     streaming = observe(runs.run_of(runs.DECODE_SLOW))
     assert least_worth_s(streaming) == pytest.approx(0.05 * streaming.budget.total_s)
+
+
+def test_fewer_bytes_in_steps_is_no_more_than_in_one(runs):
+    pace = pace_of(observe(runs.run_of(runs.DECODE_SLOW)))
+    half = fewer_bytes(0.5, 16.0)(pace).step_s[0]
+    assert half == pytest.approx(0.5 / 0.8 * pace.step_s[0])
+    assert fewer_bytes(1.0, 16.0)(pace).step_s[0] == pytest.approx(pace.step_s[0])
+    back = fewer_bytes(2.0, 8.0)(pace).step_s[0]
+    assert back == pytest.approx(2 * 0.8 * pace.step_s[0])
+    slightly = fewer_bytes(0.9, 16.0)(pace).step_s[0]
+    assert half < slightly < pace.step_s[0]
+
+
+def test_bits_of_named_types_are_no_less_than_their_blocks():
+    for name, bits in BITS.items():
+        block = bytes_per_weight(name) or bytes_per_weight(name.rpartition("_")[0])
+        if block is not None:
+            assert 0.99 * 8 * block <= bits <= 8 * block + 1.0, name
+    assert sum(bytes_per_weight(name) is not None for name in BITS) > 10

@@ -11,7 +11,7 @@ from twospeed.cures import larger_batch
 from twospeed.cures.larger_batch import batch_of, batch_tokens
 from twospeed.cures.pace import pace_of, saved_between
 from twospeed.findings.observed import observe
-from twospeed.records.run import MachineFacts, ModelHeader, RuntimeFacts, ServerProcess
+from twospeed.records.run import MachineFacts, ModelHeader, RuntimeFacts, ServerProcess, Source
 
 SMOLLM = ModelHeader(
     file_bytes=98_000_000,
@@ -60,7 +60,7 @@ def test_the_range_holds_what_was_measured(runs, measured):
 
 def test_an_unknown_batch_has_no_price(runs):
     observed = observe(runs.run_of(runs.PREFILL_SLOW))
-    assert batch_tokens(observed) == (None, "n_batch")
+    assert batch_tokens(observed) is None
     assert larger_batch.propose(observed) == []
 
 
@@ -68,7 +68,7 @@ def test_the_batch_is_read_off_the_command_line_where_the_runtime_is_silent(runs
     server = ServerProcess(command=("llama-server", "-ub", "8", "--batch-size=2048"))
     run = runs.run_of(runs.PREFILL_SLOW, machine=MachineFacts(server=server))
     observed = observe(run)
-    assert batch_tokens(observed) == (8, "n_ubatch")
+    assert batch_tokens(observed) == 8
     (proposal,) = larger_batch.propose(observed)
     assert proposal.how[0] == "change -ub 8 to --ubatch-size 512"
 
@@ -102,3 +102,18 @@ def test_unknown_parts_of_the_header_count_as_a_whole_step(runs):
         return saved_between(observed, now, batch_of(observed, 512)(now)).wait_s.likely
 
     assert saves(whole) > saves(part) > 0
+
+
+def test_both_limits_are_raised_where_both_are_small(runs):
+    facts = RuntimeFacts(n_ubatch=8, n_batch=8)
+    engine = Source(kind="engine", where="embedded", runtime="llama-server")
+    observed = observe(runs.run_of(runs.PREFILL_SLOW, facts=facts, source=engine))
+    (proposal,) = larger_batch.propose(observed)
+    assert proposal.how[:2] == (
+        "run with --engine ubatch-size=512",
+        "run with --engine batch-size=512",
+    )
+    assert proposal.check == (
+        "twospeed verify --embedded --engine ubatch-size=8,batch-size=8 "
+        "--engine ubatch-size=512,batch-size=512"
+    )

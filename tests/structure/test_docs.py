@@ -334,7 +334,7 @@ NUMBERS = {
         f"prefill × {factor(smaller_model.LINEAR)}, attention",
         f"{percent(smaller_quantization.PROPORTIONAL.likely)} (60 to 95 %)",
         f"{percent(smaller_quantization.BELOW_FOUR_BITS.likely)} (40 to 70 %)",
-        f"below {smaller_quantization.SMALL_BITS:g} bits per weight",
+        f"to below {smaller_quantization.SMALL_BITS:g} bits per weight",
         f"{placement.SLOWER.likely:g} times ({placement.SLOWER.low:g} to",
         f"to {placement.SLOWER.high:g} times) slower",
     ],

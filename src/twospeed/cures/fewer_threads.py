@@ -66,7 +66,7 @@ def saved_frac(crowding: float) -> Interval:
 def threads_now(observed: Observed) -> int | None:
     """Threads that compute, as the runtime or its command line says."""
     told = present_value(observed.run, "threads")
-    return observed.run.facts.threads or (int(told) if told and told.isdigit() else None)
+    return observed.run.facts.threads or (int(told) if told and told.isdecimal() else None)
 
 
 def cores_for(observed: Observed) -> int | None:

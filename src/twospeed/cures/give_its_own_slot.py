@@ -25,7 +25,8 @@ def propose(observed: Observed) -> list[Proposal]:
     old = None if observed.run.facts.slots is None else str(observed.run.facts.slots)
     how = (
         change_line(observed.run, "parallel_slots", str(slots), otherwise=_OTHERWISE),
-        "send background requests (titles, tags) elsewhere, or to a slot of their own",
+        "slots may share one context: give it as much for each",
+        "send background requests (titles, tags) to another server or slot",
     )
     tried = Tried(setting="parallel_slots", old=old, new=str(slots))
     found = []

@@ -44,37 +44,41 @@ _OTHERWISE = "raise the batch size of prefill"
 
 def propose(observed: Observed) -> list[Proposal]:
     """What the usual batch would save; nothing where the present one is unknown or as large."""
-    now, setting = batch_tokens(observed)
-    change = batch_of(observed, USUAL_BATCH)
+    now, change = batch_tokens(observed), batch_of(observed, USUAL_BATCH)
     if now is None or now >= USUAL_BATCH or change is None:
         return []
-    new = str(USUAL_BATCH)
-    how = (
-        change_line(observed.run, setting, new, otherwise=f"{_OTHERWISE} to {new}"),
-        f"now {now}; it costs some memory",
+    new, run = str(USUAL_BATCH), observed.run
+    small = [name for name, size in batch_sizes(observed).items() if size < USUAL_BATCH]
+    lines = [change_line(run, name, new, otherwise=f"{_OTHERWISE} to {new}") for name in small]
+    return proposal(
+        observed,
+        "larger batch",
+        _CAUSES,
+        change,
+        how=(*dict.fromkeys(lines), f"now {now}; it costs some memory"),
+        tried=Tried(setting=small[0], old=str(now), new=new, beside=tuple(small[1:])),
     )
-    tried = Tried(setting=setting, old=str(now), new=new)
-    return proposal(observed, "larger batch", _CAUSES, change, how=how, tried=tried)
 
 
-def batch_tokens(observed: Observed) -> tuple[int | None, str]:
-    """Prompt tokens of one pass, and the setting that limits them; None where it is unknown."""
-    facts = observed.run.facts
-    sizes = {"n_ubatch": facts.n_ubatch, "n_batch": facts.n_batch}
-    for name, told in sizes.items():
+def batch_tokens(observed: Observed) -> int | None:
+    """Prompt tokens of one pass: the smaller of the two limits; None where neither is known."""
+    return min(batch_sizes(observed).values(), default=None)
+
+
+def batch_sizes(observed: Observed) -> dict[str, int]:
+    """Limits of a pass by the name of their setting, from the runtime or its command line."""
+    facts, known = observed.run.facts, {}
+    for name, told in (("n_ubatch", facts.n_ubatch), ("n_batch", facts.n_batch)):
         value = present_value(observed.run, name)
-        if not told and value is not None and value.isdigit():
-            sizes[name] = int(value)
-    known = {name: size for name, size in sizes.items() if size}
-    if not known:
-        return None, "n_batch"
-    name = min(known, key=lambda each: known[each])
-    return known[name], name
+        size = told or (int(value) if value is not None and value.isdecimal() else 0)
+        if size:
+            known[name] = size
+    return known
 
 
 def batch_of(observed: Observed, tokens: int) -> Change | None:
     """Prefill in passes of so many tokens; None where the present batch is not known."""
-    now, _ = batch_tokens(observed)
+    now = batch_tokens(observed)
     if now is None or tokens < 1:
         return None
     fewer = 1.0 / now - 1.0 / tokens

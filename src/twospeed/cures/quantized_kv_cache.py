@@ -48,7 +48,7 @@ def propose(observed: Observed) -> list[Proposal]:
         _CAUSES,
         change,
         how=tuple(dict.fromkeys((keys, values))),
-        tried=Tried(setting="kv_type_k", old=now, new=USUAL),
+        tried=Tried(setting="kv_type_k", old=now, new=USUAL, beside=("kv_type_v",)),
     )
 
 

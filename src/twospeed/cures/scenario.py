@@ -23,7 +23,7 @@ LONGEST_TEXT = 200
 LONGEST_SHOWN = 40
 
 
-class Setting(Struct, frozen=True, kw_only=True):
+class Wanted(Struct, frozen=True, kw_only=True):
     """One word of a scenario, read."""
 
     key: str
@@ -35,7 +35,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 class Scenario(Struct, frozen=True, kw_only=True):
     """Changes that are made together."""
 
-    settings: tuple[Setting, ...]
+    settings: tuple[Wanted, ...]
 
     @property
     def text(self) -> str:
@@ -81,10 +81,14 @@ def read_scenario(text: str) -> Scenario:
     if not words:
         raise UsageError("--what-if is empty.", hint=_keys())
     settings = tuple(_read(word) for word in words)
-    twice = [setting.key for setting in settings]
-    if len(set(twice)) < len(twice):
+    if len({setting.key for setting in settings}) < len(settings):
         raise UsageError(f"--what-if {_shown(text)} sets something twice.")
     return Scenario(settings=settings)
+
+
+def read_scenarios(texts: Sequence[str]) -> tuple[Scenario, ...]:
+    """Every `--what-if` of a command line."""
+    return tuple(read_scenario(text) for text in texts)
 
 
 def price(observed: Observed, scenario: Scenario) -> Priced:
@@ -151,7 +155,7 @@ def _seconds(found: Interval | None) -> Interval | None:
     return Interval(*(max(value, 0.0) for value in (found.low, found.likely, found.high)))
 
 
-def _read(word: str) -> Setting:
+def _read(word: str) -> Wanted:
     key, equals, text = (part.strip() for part in word.partition("="))
     key, text = key.lower().replace("-", "_"), text.lower()
     knob = knobs().get(key)
@@ -160,7 +164,7 @@ def _read(word: str) -> Setting:
             f"--what-if {_shown(word)}: not a change that can be priced.", hint=_keys()
         )
     try:
-        return Setting(key=key, text=text, value=knob.read(text))
+        return Wanted(key=key, text=text, value=knob.read(text))
     except (ValueError, OverflowError) as error:
         raise UsageError(f"--what-if {_shown(word)}: {key} takes {knob.form}.") from error
 
@@ -172,8 +176,3 @@ def _keys() -> str:
 def _shown(text: str) -> str:
     kept = "".join(letter for letter in text if letter.isprintable())
     return kept if len(kept) <= LONGEST_SHOWN else f"{kept[:LONGEST_SHOWN]}…"
-
-
-def read_scenarios(texts: Sequence[str]) -> tuple[Scenario, ...]:
-    """Every `--what-if` of a command line."""
-    return tuple(read_scenario(text) for text in texts)

@@ -20,11 +20,11 @@ Source: docs/physics.md: F16 to 4 bits reaches 92 to 96 % of proportional on App
 on most GPUs, 59 to 66 % on Ultra and H100.
 """
 BELOW_FOUR_BITS = Interval(0.4, 0.55, 0.7)
-"""The same from 4 bits down: unpacking costs more than reading saves on CPUs and older GPUs.
+"""The same to below 4 bits: unpacking costs more than reading saves on CPUs and older GPUs.
 
 Source: docs/physics.md: 7950X Q4_0 11.2, IQ2_XXS 5.5 tok/s; P40 Q4_0 57, Q3_K_S 31.
 """
-SMALL_BITS = 5.0
+SMALL_BITS = 4.0
 BITS = {
     "IQ1_S": 2.0,
     "IQ1_M": 2.15,
@@ -81,7 +81,7 @@ def fewer_bytes(ratio: float, bits: float | None) -> Change:
         ratio: bytes then over bytes now; above 1 the step takes longer by the same rule.
         bits: bits of one weight now, or None where that is not known.
     """
-    low = bits is not None and min(bits, bits * ratio * 2.0) < SMALL_BITS
+    low = bits is not None and bits * min(ratio, 1.0) < SMALL_BITS
     reached = BELOW_FOUR_BITS if low else PROPORTIONAL
     doublings = min(abs(math.log2(ratio)), 1.0)
     lost = reached.through(lambda share: share**doublings).divided_into(1.0)
@@ -94,14 +94,15 @@ def fewer_bytes(ratio: float, bits: float | None) -> Change:
 
 
 def bits_per_weight(observed: Observed) -> float | None:
-    """Bits of one weight: bytes over parameters, else what the name of the type says."""
+    """Bits of one weight: bytes over parameters, else those of the named type."""
     facts, header = observed.run.facts, observed.run.header
     if header is not None and header.parameters:
         return 8.0 * header.file_bytes / header.parameters
     if facts.size_bytes and facts.parameters:
         return 8.0 * facts.size_bytes / facts.parameters
-    named = re.search(r"(\d+)", facts.quantization or "")
-    return float(named.group(1)) if named else None
+    name = facts.quantization or ""
+    digits = re.search(r"(\d+)", name)
+    return BITS.get(name.upper(), float(digits.group(1)) if digits else None)
 
 
 def _how(bits: float | None) -> str:

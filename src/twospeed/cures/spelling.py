@@ -24,6 +24,8 @@ class Tried(Struct, frozen=True, kw_only=True):
     old: str | None
     """None where the present value is not known."""
     new: str
+    beside: tuple[str, ...] = ()
+    """Settings that change with it in the same way."""
 
 
 def change_line(run: Run, name: str, value: str = "", *, otherwise: str) -> str:
@@ -111,7 +113,7 @@ def _by_pairs(run: Run, tried: Tried | None) -> str | None:
     if tried is None or setting is None or tried.old is None:
         return None
     if run.source.kind == "engine":
-        return _engine_pair(setting, tried.old, tried.new)
+        return _engine_pair(run, tried)
     if run.source.kind in ("live", "simulated") and setting.request is not None:
         both = [_request_field(setting.request, value) for value in (tried.old, tried.new)]
         if None not in both:
@@ -120,12 +122,15 @@ def _by_pairs(run: Run, tried: Tried | None) -> str | None:
     return None
 
 
-def _engine_pair(setting: Setting, old: str, new: str) -> str | None:
-    if setting.flag is None or not setting.flag.startswith("--"):
+def _engine_pair(run: Run, tried: Tried) -> str | None:
+    flags = [
+        run.settings.get(name, Setting()).flag or "" for name in (tried.setting, *tried.beside)
+    ]
+    if not all(flag.startswith("--") for flag in flags):
         return None
-    name = setting.flag.removeprefix("--").split()[0]
-    pair = " ".join(f"--engine {shlex.quote(f'{name}={value}')}" for value in (old, new))
-    return f"twospeed verify --embedded {pair}"
+    names = [flag.removeprefix("--").split()[0] for flag in flags]
+    arms = (",".join(f"{name}={value}" for name in names) for value in (tried.old, tried.new))
+    return " ".join(["twospeed verify --embedded", *(f"--engine {shlex.quote(a)}" for a in arms)])
 
 
 def _request_field(template: str, value: str) -> str | None:
