@@ -100,9 +100,11 @@ def test_beyond_the_measured_range_the_interval_widens_on_both_sides():
     values = constant(4.0)
     assert interval(values, beyond=1.0) == Interval(4.0, 4.0, 4.0)
     wider = interval(values, beyond=4.0)
-    assert (wider.low, wider.high) == pytest.approx((3.2, 4.8))
+    assert (wider.low, wider.high) == pytest.approx((4.0 / 1.2, 4.8))
     loss = interval(-values, beyond=4.0)
-    assert (loss.low, loss.high) == pytest.approx((-4.8, -3.2))
+    assert (loss.low, loss.high) == pytest.approx((-4.8, -4.0 / 1.2))
+    far = interval(values, beyond=1e9)
+    assert 0.0 < far.low < far.likely < far.high
 
 
 def test_stretch_is_one_inside_what_was_measured(runs):

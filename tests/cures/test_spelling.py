@@ -7,7 +7,14 @@ from msgspec.structs import replace
 
 from twospeed.cures.cure import CURES
 from twospeed.cures.registry import proposers
-from twospeed.cures.spelling import Tried, change_line, present_value, request_line, verify_line
+from twospeed.cures.spelling import (
+    Tried,
+    change_line,
+    context_lines,
+    present_value,
+    request_line,
+    verify_line,
+)
 from twospeed.findings.observed import observe
 from twospeed.records.run import (
     MachineFacts,
@@ -185,3 +192,13 @@ def test_the_first_line_fits_the_screen(runs, runtime):
 def test_a_setting_without_any_spelling_is_said_in_words(runs):
     run = replace(runs.run_of(runs.HEALTHY), settings={"threads": Setting()})
     assert change_line(run, "threads", "2", otherwise="use 2 threads") == "use 2 threads"
+
+
+def test_a_context_is_counted_for_each_slot(runs):
+    one = runs.run_of(runs.HEALTHY, facts=RuntimeFacts(slots=1))
+    assert len(context_lines(one, 4096, "?")) == 1
+    four = runs.run_of(runs.HEALTHY, facts=RuntimeFacts(slots=4))
+    assert context_lines(four, 4096, "?") == (
+        "start with --ctx-size 4096 (or LLAMA_ARG_CTX_SIZE=4096)",
+        "that much for each of the 4 slots, where they share it out",
+    )

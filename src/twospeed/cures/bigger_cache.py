@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twospeed.cures.cure import Proposal
 from twospeed.cures.proposing import proposal
-from twospeed.cures.spelling import Tried, change_line
+from twospeed.cures.spelling import Tried, change_line, context_lines
 from twospeed.cures.turn_reuse_on import reused
 from twospeed.findings.finding import Cause
 from twospeed.findings.observed import Observed
@@ -46,11 +46,17 @@ def propose(observed: Observed) -> list[Proposal]:
             "bigger cache",
             (cause,),
             reused(REUSABLE_FRAC),
-            how=(change_line(run, setting, value, otherwise=otherwise),),
+            how=_how(observed, setting, value, otherwise),
             tried=_tried(observed, setting, value),
             assumes_cause=True,
         )
     return found
+
+
+def _how(observed: Observed, setting: str, value: str, otherwise: str) -> tuple[str, ...]:
+    if setting == "n_ctx":
+        return context_lines(observed.run, int(value), otherwise)
+    return (change_line(observed.run, setting, value, otherwise=otherwise),)
 
 
 def _tried(observed: Observed, setting: str, value: str) -> Tried | None:

@@ -143,8 +143,11 @@ def interval(values: Floats, beyond: float = 1.0) -> Interval | None:
     if not np.isfinite(values).all():
         return None
     found = interval_of(float(values[0]), values[1:])
-    spread = BEYOND_FRAC_PER_DOUBLING * max(float(np.log2(beyond)), 0.0) * abs(found.likely)
-    return Interval(found.low - spread, found.likely, found.high + spread)
+    wider = 1.0 + BEYOND_FRAC_PER_DOUBLING * max(float(np.log2(beyond)), 0.0)
+    # Outwards from 0 on both sides: what is certain to save stays a saving.
+    low = found.low / wider if found.low > 0.0 else found.low * wider
+    high = found.high / wider if found.high < 0.0 else found.high * wider
+    return Interval(low, found.likely, high)
 
 
 def stretch(observed: Observed, pace: Pace) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from twospeed.cures.cure import Proposal
 from twospeed.cures.pace import Change, Pace, chance, phases_slowed, slowed
 from twospeed.cures.proposing import proposal
-from twospeed.cures.spelling import Tried, change_line
+from twospeed.cures.spelling import Tried, context_lines
 from twospeed.findings.observed import Observed
 from twospeed.findings.placement import SLOWER, gpu_share
 from twospeed.fits.interval import Interval
@@ -31,7 +31,7 @@ def propose(observed: Observed) -> list[Proposal]:
         return []
     otherwise = f"set the context to {needed:,} tokens"
     how = (
-        change_line(run, "n_ctx", str(needed), otherwise=otherwise),
+        *context_lines(run, needed, otherwise),
         "it only pays by the memory that it frees",
     )
     tried = Tried(setting="n_ctx", old=None if now is None else str(now), new=str(needed))

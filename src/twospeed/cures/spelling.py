@@ -63,6 +63,14 @@ def request_line(run: Run, name: str, value: str = "", *, otherwise: str) -> str
     return change_line(run, name, value, otherwise=otherwise)
 
 
+def context_lines(run: Run, tokens: int, otherwise: str) -> tuple[str, ...]:
+    """How to give each slot a context of so many tokens."""
+    line = change_line(run, "n_ctx", str(tokens), otherwise=otherwise)
+    if (run.facts.slots or 1) < 2:
+        return (line,)
+    return (line, f"that much for each of the {run.facts.slots} slots, where they share it out")
+
+
 def spelled(template: str, value: str) -> str:
     """A spelling with its value; requests hold other braces, so this is no format string."""
     return template.replace("{value}", value)
