@@ -31,6 +31,7 @@ from twospeed.records.run import (
     ModelHeader,
     Run,
     RuntimeFacts,
+    Setting,
     Source,
     Workload,
 )
@@ -65,6 +66,7 @@ def a_run(**changes: Any) -> Run:
         "header": ModelHeader(file_bytes=98_000_000, architecture="llama"),
         "conditions": Conditions(host_load=0.5, trusted=False, warnings=("busy",)),
         "unknown": (Blind(what="cached tokens", needs="a newer runtime"),),
+        "settings": {"threads": Setting(flag="--threads {value}", also=("-t",))},
     }
     return Run(**(fields | changes))
 
@@ -84,7 +86,7 @@ def test_the_first_line_names_the_schema_and_what_was_asked(tmp_path: Path):
     assert first["schema"] == "twospeed.records/1"
     assert first["workload"]["prompt_tokens"] == 2000
     assert {line["type"] for line in rest} == {
-        *("request", "facts", "probe", "header", "round_trip", "loading"),
+        *("request", "facts", "probe", "header", "round_trip", "loading", "settings"),
         *("conditions", "unknown", "end"),
     }
 

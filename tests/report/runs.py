@@ -14,6 +14,7 @@ from twospeed.records.request_record import (
     TokenCounts,
 )
 from twospeed.records.run import Conditions, Goals, Run, RuntimeFacts, Source, Workload
+from twospeed.runtimes.registry import settings_of
 
 ROUND_TRIP_S = 0.002
 
@@ -94,6 +95,7 @@ class Machine:
 
 def run_of(
     machine: Machine,
+    /,
     *,
     prompt: int = 2000,
     output: int = 300,
@@ -118,6 +120,7 @@ def run_of(
         records=machine.records(),
         round_trip_s=ROUND_TRIP_S,
         conditions=Conditions(host_load=0.02, other_requests=0),
+        settings=settings_of(runtime),
     )
     return replace(plain, **changes)
 

@@ -10,6 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from twospeed.cures.elsewhere import Remote
+from twospeed.cures.registry import proposers
+from twospeed.cures.scenario import read_scenarios
+from twospeed.findings.observed import observe
 from twospeed.records.request_record import (
     ClientTimes,
     RequestError,
@@ -22,10 +26,12 @@ from twospeed.records.run import (
     Blind,
     Conditions,
     Goals,
+    MachineFacts,
     MachineProbe,
     ModelHeader,
     Run,
     RuntimeFacts,
+    ServerProcess,
     Source,
     Workload,
 )
@@ -33,6 +39,8 @@ from twospeed.report.build import build_report
 from twospeed.report.document import to_json
 from twospeed.report.markdown import render_markdown
 from twospeed.report.text import render_text
+from twospeed.report.what_if import Asked
+from twospeed.runtimes.registry import settings_of
 
 SCHEMA = jsonschema.Draft202012Validator(
     json.loads((files("twospeed.report") / "schema" / "report-1.json").read_text("utf-8"))
@@ -103,6 +111,13 @@ facts = st.builds(
     layers_total=maybe_n,
     layers_offloaded=maybe_n,
     n_batch=maybe_n,
+    n_ubatch=maybe_n,
+    n_ctx=maybe_n,
+    slots=maybe_n,
+    threads=maybe_n,
+    flash_attn=st.none() | st.booleans(),
+    kv_type_k=st.sampled_from([None, "f16", "q8_0", "odd"]),
+    backend=st.sampled_from([None, "cpu", "cuda"]),
     size_bytes=maybe_n,
     size_vram_bytes=maybe_n,
     parameters=maybe_n,
@@ -121,6 +136,23 @@ headers = st.none() | st.builds(
     kv_bytes_per_token_f16=maybe_n,
     attention_width=st.none() | st.integers(1, 9999),
     sliding_window=st.none() | st.integers(1, 9999),
+)
+machines = st.none() | st.builds(
+    MachineFacts,
+    physical_cores=maybe_n,
+    clock_hz=st.none() | st.floats(1e6, 1e10),
+    clock_max_hz=st.none() | st.floats(1e6, 1e10),
+    server=st.none()
+    | st.builds(
+        ServerProcess,
+        command=st.lists(st.sampled_from(["-t", "8", "-ub", "x", "--threads=3"])).map(tuple),
+    ),
+)
+ASKED = Asked(
+    scenarios=read_scenarios(
+        ["prompt=0.5,cache=on", "batch=512,threads=2", "quant=q4_k_m,kv=q4_0", "output=1,depth=9"]
+    ),
+    remote=Remote(ttft_s=1.0, tps=50.0, price_in=1.0, price_out=1.0),
 )
 runs_at_random = st.builds(
     Run,
@@ -152,6 +184,8 @@ runs_at_random = st.builds(
         matmul_flops_per_s=st.none() | st.floats(1e6, 1e15),
     ),
     header=headers,
+    machine=machines,
+    settings=st.sampled_from([None, "llama-server", "ollama"]).map(settings_of),
     conditions=st.builds(Conditions, host_load=st.none() | st.floats(0, 1), trusted=st.booleans()),
     ignore_timings=st.booleans(),
     complete=st.booleans(),
@@ -180,6 +214,23 @@ def test_any_run_gives_an_honest_report(run):
     text = render_text(report, colour=False)
     assert len(text.splitlines()) <= 40
     assert all(line.isprintable() for line in text.splitlines())
+    assert "\x1b" not in render_markdown(report)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(run=runs_at_random)
+def test_any_run_prices_every_change_and_question_in_order(run):
+    observed = observe(run)
+    for proposal in (one for propose in proposers() for one in propose(observed)):
+        for saved in (proposal.wait_s, proposal.answer_s, proposal.saves_s):
+            assert saved.low <= saved.likely <= saved.high
+        assert all(line.isprintable() for line in (*proposal.how, proposal.check))
+    report = build_report(run, ASKED)
+    SCHEMA.validate(json.loads(to_json(report)))
+    for row in report.what_if:
+        for interval in (row.wait_s, row.stream_tps, row.total_s):
+            assert interval is None or 0 <= interval.low <= interval.likely <= interval.high
+    assert len(render_text(report, colour=False).splitlines()) <= 40
     assert "\x1b" not in render_markdown(report)
 
 

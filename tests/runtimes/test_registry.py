@@ -30,6 +30,8 @@ SHARED_NAMES = {
     "n_ubatch",
     "threads",
     "gpu_layers",
+    "kv_offload",
+    "swa_full",
     "flash_attn",
     "kv_type_k",
     "kv_type_v",

@@ -12,7 +12,16 @@ from typing import get_args
 import pytest
 
 from twospeed.cli.main import build_parser, with_default_command
-from twospeed.cures import cure, smaller_quantization
+from twospeed.cures import (
+    cure,
+    flash_attention,
+    larger_batch,
+    quantized_kv_cache,
+    smaller_model,
+    smaller_quantization,
+    summarise_and_start_fresh,
+)
+from twospeed.cures.registry import proposers
 from twospeed.findings import (
     batches,
     bursts,
@@ -31,6 +40,7 @@ from twospeed.findings import (
 )
 from twospeed.findings.prompt_cache import REUSABLE_FRAC
 from twospeed.fits import curve, observations, phases, plan
+from twospeed.fits.interval import Interval
 from twospeed.limits import normal, probe_child
 from twospeed.records import errors, request_record
 from twospeed.records.run import Goals, Workload
@@ -258,15 +268,19 @@ def test_the_method_names_exactly_the_causes_that_can_be_found():
 
 
 def test_the_method_names_exactly_the_changes_that_can_be_proposed():
-    modules = (ROOT / "src/twospeed/cures").glob("*.py")
-    code = "\n".join(p.read_text(encoding="utf-8") for p in modules if p.name != "cure.py")
-    proposed = {name for name in cure.CURES if f'cure="{name}"' in code}
+    modules = {Path(propose.__code__.co_filename) for propose in proposers()}
+    code = "\n".join(path.read_text(encoding="utf-8") for path in modules)
+    proposed = {name for name in cure.CURES if f'"{name}"' in code}
     told = {name for row in rows_of(section(METHOD, "Savings")) for name in row[0].split(", ")}
     assert told == proposed
 
 
 def percent(share: float) -> str:
     return f"{share * 100:.0f} %"
+
+
+def factor(found: Interval) -> str:
+    return f"{found.likely:g} ({found.low:g} to {found.high:g})"
 
 
 NUMBERS = {
@@ -331,9 +345,20 @@ NUMBERS = {
     "Savings": [
         f"{percent(REUSABLE_FRAC.likely)} of a follow-up prompt is cached",
         f"({REUSABLE_FRAC.low * 100:.0f} to {percent(REUSABLE_FRAC.high)})",
+        f"{percent(summarise_and_start_fresh.KEPT_FRAC.likely)} (10 to 40 %) of the prompt",
+        f"| {larger_batch.USUAL_BATCH} tokens: a pass",
+        f"below {larger_batch.TILE} tokens attention is not tiled",
+        f"{percent(larger_batch.TILED_OF_DEPTH.processor.likely)} (5 to 15 %)",
+        f"{percent(larger_batch.TILED_OF_DEPTH.graphics.likely)} (5 to 40 %)",
+        f"attention of prefill × {factor(flash_attention.BENT.processor)} and depth",
+        f"depth × {factor(flash_attention.DEPTH.processor)} on a processor",
+        f"q8_0: prefill × {factor(quantized_kv_cache.PREFILL.processor)} and depth",
+        f"depth × {factor(quantized_kv_cache.PROCESSOR_DEPTH)} on a processor",
+        f"decode step × {factor(smaller_model.STEP)}, prefill",
+        f"prefill × {factor(smaller_model.LINEAR)}, attention",
         f"{percent(smaller_quantization.PROPORTIONAL.likely)} (60 to 95 %)",
         f"{percent(smaller_quantization.BELOW_FOUR_BITS.likely)} (40 to 70 %)",
-        f"below {smaller_quantization.SMALL_BITS:g} bits per weight",
+        f"to below {smaller_quantization.SMALL_BITS:g} bits per weight",
         f"{placement.SLOWER.likely:g} times ({placement.SLOWER.low:g} to",
         f"to {placement.SLOWER.high:g} times) slower",
     ],

@@ -22,6 +22,8 @@ examples:
   twospeed diagnose --embedded --engine threads=2 --engine ubatch-size=64
   twospeed diagnose :8080 --save run.jsonl
   twospeed diagnose --from run.jsonl --wait-goal 1 --markdown
+  twospeed diagnose --from run.jsonl --what-if prompt=0.5,cache=on
+  twospeed diagnose --from run.jsonl --remote-ttft 0.8 --remote-tps 60
 """
 
 
@@ -39,6 +41,7 @@ class Diagnose:
         add_connection_arguments(parser)
         _request_arguments(parser)
         _cost_arguments(parser)
+        question_arguments(parser)
         _output_arguments(parser)
 
     def run(self, args: Namespace) -> int:
@@ -46,11 +49,13 @@ class Diagnose:
         # Here and not above: `--help` must not wait for numpy and rich.
         from twospeed.cli.measuring.conduct import measured_or_read_run  # noqa: PLC0415
         from twospeed.cli.terminal.output import check_output, deliver, exit_status  # noqa: PLC0415
+        from twospeed.cli.terminal.questions import asked_of, with_settings  # noqa: PLC0415
         from twospeed.report.build import build_report  # noqa: PLC0415
 
         check_output(args)
-        run = measured_or_read_run(args)
-        report = build_report(run)
+        asked = asked_of(args)
+        run = with_settings(measured_or_read_run(args))
+        report = build_report(run, asked)
         deliver(report, args)
         return exit_status(report, args.fail_on)
 
@@ -119,6 +124,28 @@ def _cost_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="leave out the memory and processor probe of this machine",
     )
+
+
+def question_arguments(parser: ArgumentParser) -> None:
+    """Declare what can be asked beyond the run (read by `terminal.questions.asked_of`)."""
+    asks = parser.add_argument_group("what if, and here or elsewhere")
+    asks.add_argument(
+        "--what-if",
+        action="append",
+        default=[],
+        metavar="CHANGES",
+        help="price changes together, such as prompt=0.5,cache=on,quant=q4_k_m (repeatable)",
+    )
+    for name, metavar, text in (
+        ("--remote-ttft", "SECONDS", "first token of another server"),
+        ("--remote-tps", "TOK/S", "its stream"),
+        ("--remote-ttft-per-1k", "SECONDS", "what each 1,000 prompt tokens add there"),
+        ("--price-in", "PRICE", "of a million tokens in, there"),
+        ("--price-out", "PRICE", "of a million tokens out, there"),
+        ("--local-watts", "WATTS", "what this machine draws for its work"),
+        ("--price-kwh", "PRICE", "of a kilowatt-hour here"),
+    ):
+        asks.add_argument(name, type=positive_float, metavar=metavar, help=text)
 
 
 def _output_arguments(parser: ArgumentParser) -> None:

@@ -1,19 +1,18 @@
 """What a change would save on this user's own request, and what would not be worth making.
 
-A cure is one module with `propose(observed)`; `registry.py` finds it and decides.
+A cure is one module with `propose(observed)`: it describes its change of the request's seconds as
+a function (see `pace.py`), and names the causes that it acts on. `registry.py` finds it and
+decides.
 """
 
 from __future__ import annotations
 
-import re
-import shlex
 from typing import Literal, get_args
 
 from msgspec import Struct, field
 
 from twospeed.findings.finding import Cause
 from twospeed.fits.interval import Interval
-from twospeed.records.run import Run
 
 CureName = Literal[
     "shorter prompt",
@@ -39,13 +38,15 @@ CureName = Literal[
     "more compute",
     "send this request elsewhere",
 ]
+"""What can be changed: a closed list, part of the JSON contract."""
+
 CURES: tuple[CureName, ...] = get_args(CureName)
 
 WhyNot = Literal["wrong_place", "too_little", "may_slow_down", "reuse_is_off", "after_the_wait"]
 """Why a change is not worth making here.
 
-wrong_place: it acts on a phase that is not what makes this slow. too_little: under 5 % of the
-request or 0.3 s. may_slow_down: the interval holds no change or a loss. reuse_is_off: it only pays
+wrong_place: it acts on a phase that is not what makes this slow. too_little: under 5 % of what is
+slow, or 0.3 s. may_slow_down: the interval holds no change or a loss. reuse_is_off: it only pays
 once the runtime reuses prompts. after_the_wait: it shortens what follows the slow wait.
 """
 
@@ -53,7 +54,7 @@ NOTHING = Interval(0.0, 0.0, 0.0)
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """One change and what it would save on one request of the workload."""
+    """One change and what it would save on one request of the workload; a loss is negative."""
 
     cure: CureName
     causes: tuple[Cause, ...]
@@ -62,14 +63,15 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """Seconds saved before the first answer token."""
     answer_s: Interval = NOTHING
     """Seconds saved after it."""
+    saves_s: Interval = NOTHING
+    """Seconds saved on the whole request, computed as one: errors of the parts may cancel."""
     how: tuple[str, ...] = ()
+    check: str = ""
+    """Command line that tests the prediction."""
     blocked: WhyNot | None = None
     """Why it cannot pay here, whatever its seconds."""
-
-    @property
-    def saves_s(self) -> Interval:
-        """Seconds saved on the whole request."""
-        return self.wait_s.plus(self.answer_s)
+    assumes_cause: bool = False
+    """True where its seconds hold only if one of its causes was found: unsaid otherwise."""
 
 
 class Cure(Struct, frozen=True, kw_only=True):
@@ -78,6 +80,10 @@ class Cure(Struct, frozen=True, kw_only=True):
     cure: CureName
     for_cause: Cause = field(name="for")
     saves_s: Interval
+    wait_s: Interval
+    """Of it, before the first answer token."""
+    answer_s: Interval
+    """Of it, after that."""
     how: tuple[str, ...]
     check: str
     """Command line that tests the prediction."""
@@ -89,27 +95,3 @@ class WontHelp(Struct, frozen=True, kw_only=True):
     cure: CureName
     saves_s: Interval
     why: WhyNot
-
-
-def spared(before: Interval, after: Interval) -> Interval:
-    """Seconds between two values of one curve.
-
-    Both lie on the same curve, so their errors go together: the interval is that of the curve in
-    proportion, not the wide one of two independent numbers.
-    """
-    likely = max(before.likely - after.likely, 0.0)
-    if before.likely <= 0.0:
-        return NOTHING
-    return Interval(before.low, before.likely, before.high).scaled(likely / before.likely)
-
-
-def verify_line(run: Run, cure: CureName) -> str:
-    """The command that compares the workload with and without the change."""
-    source = run.source
-    if source.kind == "engine":
-        where = "--embedded"
-    elif source.kind in ("live", "simulated"):
-        where = shlex.quote(re.sub(r"[^\x21-\x7e]", "", source.where)) or "URL"
-    else:
-        where = "URL"
-    return f"twospeed verify {where} --cure {shlex.quote(cure)}"

@@ -91,6 +91,28 @@ class RuntimeFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cuda_graph: bool | None = None
 
 
+class Setting(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How one setting is spelled for a runtime; None where it has no such spelling.
+
+    `{value}` stands for the value (replace it as text: requests hold other braces). A spelling
+    without it is a switch, written in the direction that speeds things up: prompt cache on, model
+    kept loaded, reasoning off, the whole model on the graphics card.
+
+    The names are shared by all runtimes: n_ctx, n_batch, n_ubatch, threads, gpu_layers,
+    kv_offload, flash_attn, kv_type_k, kv_type_v, cache_prompt, prefix_cache, parallel_slots,
+    cache_ram_mib, swa_full, keep_loaded, max_output_tokens, reasoning.
+    """
+
+    flag: str | None = None
+    """On the command line that starts the runtime, or a whole command where one is needed."""
+    also: tuple[str, ...] = ()
+    """Other names of the flag, by which a command line may hold it."""
+    env: str | None = None
+    """`NAME=value` in the environment of the runtime."""
+    request: str | None = None
+    """Member of the JSON body of a request."""
+
+
 class LoadSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a load generator, or a runtime over windows of time, says about many requests at once.
 
@@ -273,6 +295,8 @@ class Run(Struct, frozen=True, kw_only=True):
     summary: LoadSummary | None = None
     conditions: Conditions = Conditions()
     unknown: tuple[Blind, ...] = ()
+    settings: dict[str, Setting] = {}
+    """How the runtime spells what can be changed, by shared name (see Setting)."""
     ignore_timings: bool = False
     """True when the user asked to leave the server's own clocks unused."""
     complete: bool = True

@@ -33,6 +33,7 @@ from twospeed.records.run import (
     ModelHeader,
     Run,
     RuntimeFacts,
+    Setting,
     Source,
     Workload,
 )
@@ -58,6 +59,13 @@ Thing = (
     | LoadSummary
 )
 
+
+class _Spelled(Struct, frozen=True):
+    """How the runtime spells its settings: one object, so that later versions may add to it."""
+
+    settings: dict[str, Setting]
+
+
 _TYPE_OF: dict[type[Struct], str] = {
     RequestRecord: "request",
     RuntimeFacts: "facts",
@@ -72,6 +80,7 @@ _TYPE_OF: dict[type[Struct], str] = {
 _VALUE_OF: dict[str, Any] = {name: kind for kind, name in _TYPE_OF.items()} | {
     "round_trip": Seconds | None,
     "loading": Seconds | None,
+    "settings": _Spelled,
     "end": Any,
 }
 _FIELD_OF = {
@@ -169,6 +178,10 @@ class RunWriter:
         """Append how long the server was loading its model while we waited, in seconds."""
         self._append({"type": "loading", "value": seconds})
 
+    def settings(self, spelled: Mapping[str, Setting]) -> None:
+        """Append how the runtime spells its settings."""
+        self._append({"type": "settings", "value": _Spelled(dict(spelled))})
+
     def end(self) -> None:
         """Mark the run as complete."""
         self._append({"type": "end"})
@@ -205,6 +218,8 @@ def write_run(path: Path | str, run: Run) -> None:
         writer.round_trip(run.round_trip_s)
         if run.loading_s is not None:
             writer.loading(run.loading_s)
+        if run.settings:
+            writer.settings(run.settings)
         known = (run.facts, run.probe, run.machine, run.header, run.conditions, run.summary)
         for thing in (*known, *run.records, *run.unknown, *run.points):
             if thing is not None:
@@ -239,6 +254,7 @@ def read_run_from(
     for kind, value in _further_lines(file, version, migrations, where):
         found.setdefault(kind, []).append(value)
     last = {field: found[kind][-1] for kind, field in _FIELD_OF.items() if found[kind]}
+    spelled = found["settings"][-1].settings if found["settings"] else {}
     return Run(
         source=head.source,
         workload=head.workload,
@@ -249,6 +265,7 @@ def read_run_from(
         records=tuple(found["request"]),
         unknown=tuple(found["unknown"]),
         points=tuple(found["point"]),
+        settings=spelled,
         complete=bool(found["end"]),
         **last,
     )

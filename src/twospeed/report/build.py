@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from twospeed.cures.cure import WontHelp
+from twospeed.cures.elsewhere import compare
 from twospeed.cures.registry import weigh
 from twospeed.findings.blind_spots import blind_spots
 from twospeed.findings.finding import Finding
@@ -33,16 +34,22 @@ from twospeed.report.document import (
     WontHelpPart,
     WorkloadPart,
 )
+from twospeed.report.what_if import Asked, priced_rows
 
 
-def build_report(run: Run) -> Report:
+def build_report(run: Run, asked: Asked | None = None) -> Report:
     """Everything that can be said about one run.
 
     Pure: the same run gives the same report, whenever and wherever it is made.
+
+    Args:
+        run: what was measured or read.
+        asked: what its user wants to know beyond it.
     """
+    asked = asked or Asked()
     observed = observe(run)
     findings = find_all(observed)
-    cures, idle = weigh(observed, findings)
+    cures, idle = weigh(observed, findings, asked.remote)
     return Report(
         twospeed_version=run.twospeed_version,
         made_at=run.made_at,
@@ -61,6 +68,8 @@ def build_report(run: Run) -> Report:
         findings=findings,
         cures=cures,
         wont_help=tuple(_wont_help(one, observed) for one in idle),
+        what_if=priced_rows(observed, asked),
+        elsewhere=None if asked.remote is None else compare(observed, asked.remote),
         unknown=blind_spots(observed),
         requests=tuple(_row(run, record) for record in run.records),
         points=tuple(PointRow(**asdict(point)) for point in run.points),

@@ -10,6 +10,8 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from twospeed.cures.cure import Cure, CureName
+from twospeed.cures.elsewhere import Elsewhere
+from twospeed.cures.scenario import Priced
 from twospeed.findings.budget import Stream, TimeBudget, Wait
 from twospeed.findings.finding import Finding, SlowPhase
 from twospeed.findings.reuse import CacheObservation
@@ -171,6 +173,10 @@ class Report(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     cures: tuple[Cure, ...]
     wont_help: tuple[WontHelpPart, ...]
+    what_if: tuple[Priced, ...] = ()
+    """The request as it is, then with each --what-if; empty where none was asked for."""
+    elsewhere: Elsewhere | None = None
+    """Null unless a remote server was described."""
     unknown: tuple[Blind, ...]
     requests: tuple[RequestRow, ...]
     points: tuple[PointRow, ...] = ()

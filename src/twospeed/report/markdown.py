@@ -19,6 +19,7 @@ from twospeed.report.numbers import (
     tokens,
 )
 from twospeed.report.plain import plain_markdown as safe
+from twospeed.report.what_if_text import elsewhere_lines, shape_cells, table_head, table_row
 
 SHORTEST_S = 0.001
 MOST_GAPS = 20
@@ -35,6 +36,8 @@ def render_markdown(report: Report) -> str:
         *_findings(report),
         *_cures(report),
         *_wont_help(report),
+        *_what_if(report),
+        *_elsewhere(report),
         _details(report),
         _footer(report),
     ]
@@ -138,6 +141,20 @@ def _wont_help(report: Report) -> Iterator[str]:
             for wont in report.wont_help
         ]
         yield _table(("what would not", "saves", "why"), rows)
+
+
+def _what_if(report: Report) -> Iterator[str]:
+    if report.what_if:
+        yield _table(
+            table_head(), ([safe(cell) for cell in table_row(row)] for row in report.what_if)
+        )
+
+
+def _elsewhere(report: Report) -> Iterator[str]:
+    if report.elsewhere is not None:
+        yield "\n".join(f"- {said}" for said in elsewhere_lines(report.elsewhere))
+        head = ("tokens in", "out", "here", "there", "faster")
+        yield _table(head, (shape_cells(shape) for shape in report.elsewhere.shapes))
 
 
 def _details(report: Report) -> str:

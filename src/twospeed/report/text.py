@@ -9,8 +9,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from twospeed.cures.cure import Cure
 from twospeed.findings.budget import WAIT_PARTS, Verdict
-from twospeed.fits.interval import Interval
 from twospeed.report import words
 from twospeed.report.bars import GOAL_MARK, Slice, bar, in_ascii, sparkline
 from twospeed.report.document import Report
@@ -24,6 +24,13 @@ from twospeed.report.numbers import (
     tokens,
 )
 from twospeed.report.plain import plain
+from twospeed.report.what_if_text import (
+    LONGEST_CHANGE,
+    WAIT_WIDTH,
+    elsewhere_lines,
+    table_head,
+    text_rows,
+)
 
 NARROWEST = 60
 MOST_LINES = 40
@@ -31,6 +38,8 @@ MARGIN = "  "
 MOST_CURES = 3
 MOST_WONT_HELP = 3
 MOST_NOT_SEEN = 2
+MOST_WHAT_IF = 6
+ELSEWHERE_LINES = 4
 SOURCE_WIDTH = 63
 """Columns beside the word Source; a longer source takes two lines."""
 CURVE_CELLS = 14
@@ -68,6 +77,8 @@ def render_text(report: Report, *, width: int = 80, colour: bool, ascii_only: bo
         _stream(report, width),
         [*_request(report), *_curves(report)],
         _findings(report),
+        _what_if(report),
+        _elsewhere(report),
         [*_cures(report), *_wont_help(report)],
         [*_not_seen(report), *_source(report)],
     ]
@@ -270,19 +281,46 @@ def _findings(report: Report) -> list[Text]:
     return lines
 
 
+def _asked(report: Report) -> bool:
+    """Whether there are answers to questions, which then need the room of advice."""
+    return bool(report.what_if) or report.elsewhere is not None
+
+
+def _what_if(report: Report) -> list[Text]:
+    if not report.what_if:
+        return []
+    most = MOST_WHAT_IF - (ELSEWHERE_LINES if report.elsewhere is not None else 0)
+    _, wait, stream, total = table_head()
+    head = f"{'':<{LONGEST_CHANGE - 5}} {wait:>{WAIT_WIDTH}} {stream:>11}  {total}"
+    lines = [_line(("WHAT IF", "bold"), (head, "dim"))]
+    lines += [_line(f"  {row}") for row in text_rows(report.what_if, most)]
+    if (more := len(report.what_if) - 1 - most) > 0:
+        lines.append(_line((f"  and {more} more: --json", "dim")))
+    return lines
+
+
+def _elsewhere(report: Report) -> list[Text]:
+    if report.elsewhere is None:
+        return []
+    return [
+        _line((f"{'' if index else 'Elsewhere':<13}", "bold"), plain(said))
+        for index, said in enumerate(elsewhere_lines(report.elsewhere))
+    ]
+
+
 def _cures(report: Report) -> list[Text]:
     if not report.cures:
         return []
     lines = [_line(("WHAT WOULD HELP", "bold green"), ("  seconds of this request", "dim"))]
     for index, cure in enumerate(report.cures[:MOST_CURES]):
-        lines.append(_saving(cure.cure, cure.saves_s))
-        if index < 2 and cure.how:
+        lines.append(_saving(cure))
+        if index < 2 and cure.how and not _asked(report):
             lines.append(_line("    ", (plain(cure.how[0]), "dim")))
     return lines
 
 
 def _wont_help(report: Report) -> list[Text]:
-    if not report.wont_help:
+    if not report.wont_help or _asked(report):
         return []
     lines = [_line(("WHAT WOULD NOT", "bold"))]
     for wont in report.wont_help[:MOST_WONT_HELP]:
@@ -291,12 +329,14 @@ def _wont_help(report: Report) -> list[Text]:
     return lines
 
 
-def _saving(name: str, saves: Interval) -> Text:
-    spread = seconds_range(saves)
-    likely = seconds(saves.likely)
-    line = _line("  ", (f"{name:<23}", "bold"), (f"{likely:>7}", "green"))
+def _saving(cure: Cure) -> Text:
+    saves = cure.saves_s
+    spread, likely = seconds_range(saves), seconds(saves.likely)
+    line = _line("  ", (f"{cure.cure:<23}", "bold"), (f"{likely:>7}", "green"))
     if spread != likely:
         line.append(f"  ({spread})", style="dim")
+    if (loss := words.slower_phase(cure.wait_s, cure.answer_s)) is not None:
+        line.append(f"  {loss}", style="yellow")
     return line
 
 

@@ -9,6 +9,7 @@ from twospeed.findings.budget import Stream, TimeBudget, Verdict, Wait, largest_
 from twospeed.findings.finding import Cause, Finding, SlowPhase
 from twospeed.findings.observed import Observed
 from twospeed.findings.registry import disproves
+from twospeed.fits.interval import Interval
 from twospeed.limits.normal import NormalRange
 from twospeed.records.request_record import RequestRecord
 from twospeed.records.run import Quantity, WorkloadFrom
@@ -81,6 +82,8 @@ FAILED = "{failed} of {sent} requests failed, the first one so: {message}"
 NO_SPEEDS = "next to nothing was read and written: a speed from it means nothing"
 NOISY = "rows of the table scatter by 20 % and more; measure again in peace"
 UNSTEADY = "repeats of the same request differed by more than 1.6 times; measure again in peace"
+NOTICED_S = 0.05
+"""Smaller losses are not worth a word."""
 INTERRUPTED = "stopped early: only what was measured until then"
 
 
@@ -188,14 +191,22 @@ def why_not(why: WhyNot, phase: SlowPhase, total_s: float | None) -> str:
     if why == "after_the_wait":
         return "the slow part comes before the answer"
     if why == "wrong_place":
-        thing = SLOW_THING[phase]
-        verb, it = ("are", "them") if phase == "both" else ("is", "it")
-        return f"{thing} {verb} slow; this hardly touches {it}"
+        if phase == "both":
+            return "both phases are slow; this touches neither"
+        return f"{SLOW_THING[phase]} is slow; this hardly touches it"
     if why == "too_little":
         return f"too little to notice in {seconds(total_s)}"
     if why == "may_slow_down":
-        return "from 4 bits down it can get slower"
+        return "it can also get slower here"
     return "reuse is off: nothing is kept to match"
+
+
+def slower_phase(wait: Interval, answer: Interval) -> str | None:
+    """What a change makes slower while it saves on the whole; None where nothing is."""
+    for thing, saved in (("wait", wait), ("stream", answer)):
+        if saved.likely < -NOTICED_S:
+            return f"slows the {thing} by {seconds(-saved.likely)}"
+    return None
 
 
 def verdict_word(verdict: Verdict) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twospeed.records.run import RuntimeFacts
+from twospeed.records.run import RuntimeFacts, Setting
 from twospeed.runtimes.fields import context_tokens, text, whole
 from twospeed.runtimes.runtime import (
     Answer,
@@ -20,7 +20,6 @@ from twospeed.runtimes.runtime import (
     Ask,
     Certainty,
     Runtime,
-    Setting,
     good_json,
 )
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from twospeed.records.request_record import ServerSigns, ServerTimes, TokenCounts
-from twospeed.records.run import RuntimeFacts
+from twospeed.records.run import RuntimeFacts, Setting
 from twospeed.runtimes.fields import at, context_tokens, objects, text, whole
 from twospeed.runtimes.llama_timings import completed_by, llama_signs, llama_times
 from twospeed.runtimes.runtime import (
@@ -26,13 +26,19 @@ from twospeed.runtimes.runtime import (
     Certainty,
     Generation,
     Runtime,
-    Setting,
     good_json,
     model_entry,
     served_models,
     server_header,
 )
 from twospeed.wire.reading import StreamReading
+
+_REUSE = Setting(
+    flag="--cache-prompt",
+    also=("--no-cache-prompt",),
+    env="LLAMA_ARG_CACHE_PROMPT=true",
+    request='"cache_prompt": true',
+)
 
 
 class LlamaServer(Runtime):
@@ -44,24 +50,41 @@ class LlamaServer(Runtime):
     identify: ClassVar[tuple[Ask, ...]] = (Ask("/props"), Ask("/v1/models"), Ask("/health"))
     reports_cached: ClassVar[bool | None] = True
     settings: ClassVar[Mapping[str, Setting]] = {
-        "n_ctx": Setting(flag="--ctx-size {value}", env="LLAMA_ARG_CTX_SIZE={value}"),
-        "n_batch": Setting(flag="--batch-size {value}", env="LLAMA_ARG_BATCH={value}"),
-        "n_ubatch": Setting(flag="--ubatch-size {value}", env="LLAMA_ARG_UBATCH={value}"),
-        "threads": Setting(flag="--threads {value}", env="LLAMA_ARG_THREADS={value}"),
-        "gpu_layers": Setting(flag="--n-gpu-layers {value}", env="LLAMA_ARG_N_GPU_LAYERS={value}"),
-        "flash_attn": Setting(flag="--flash-attn on", env="LLAMA_ARG_FLASH_ATTN=on"),
-        "kv_type_k": Setting(flag="--cache-type-k {value}", env="LLAMA_ARG_CACHE_TYPE_K={value}"),
-        "kv_type_v": Setting(flag="--cache-type-v {value}", env="LLAMA_ARG_CACHE_TYPE_V={value}"),
-        "cache_prompt": Setting(
-            flag="--cache-prompt", env="LLAMA_ARG_CACHE_PROMPT=true", request='"cache_prompt": true'
+        "n_ctx": Setting(flag="--ctx-size {value}", also=("-c",), env="LLAMA_ARG_CTX_SIZE={value}"),
+        "n_batch": Setting(
+            flag="--batch-size {value}", also=("-b",), env="LLAMA_ARG_BATCH={value}"
         ),
-        "prefix_cache": Setting(
-            flag="--cache-prompt", env="LLAMA_ARG_CACHE_PROMPT=true", request='"cache_prompt": true'
+        "n_ubatch": Setting(
+            flag="--ubatch-size {value}", also=("-ub",), env="LLAMA_ARG_UBATCH={value}"
         ),
-        "parallel_slots": Setting(flag="--parallel {value}", env="LLAMA_ARG_N_PARALLEL={value}"),
-        "cache_ram_mib": Setting(flag="--cache-ram {value}", env="LLAMA_ARG_CACHE_RAM={value}"),
+        "threads": Setting(flag="--threads {value}", also=("-t",), env="LLAMA_ARG_THREADS={value}"),
+        "gpu_layers": Setting(
+            flag="--n-gpu-layers {value}",
+            also=("-ngl", "--gpu-layers"),
+            env="LLAMA_ARG_N_GPU_LAYERS={value}",
+        ),
+        "kv_offload": Setting(flag="--kv-offload", also=("-kvo", "--no-kv-offload", "-nkvo")),
+        "flash_attn": Setting(
+            flag="--flash-attn {value}", also=("-fa",), env="LLAMA_ARG_FLASH_ATTN={value}"
+        ),
+        "kv_type_k": Setting(
+            flag="--cache-type-k {value}", also=("-ctk",), env="LLAMA_ARG_CACHE_TYPE_K={value}"
+        ),
+        "kv_type_v": Setting(
+            flag="--cache-type-v {value}", also=("-ctv",), env="LLAMA_ARG_CACHE_TYPE_V={value}"
+        ),
+        "cache_prompt": _REUSE,
+        "prefix_cache": _REUSE,
+        "parallel_slots": Setting(
+            flag="--parallel {value}", also=("-np",), env="LLAMA_ARG_N_PARALLEL={value}"
+        ),
+        "cache_ram_mib": Setting(
+            flag="--cache-ram {value}", also=("-cram",), env="LLAMA_ARG_CACHE_RAM={value}"
+        ),
+        "swa_full": Setting(flag="--swa-full", env="LLAMA_ARG_SWA_FULL=1"),
         "max_output_tokens": Setting(
             flag="--n-predict {value}",
+            also=("-n", "--predict"),
             env="LLAMA_ARG_N_PREDICT={value}",
             request='"max_tokens": {value}',
         ),

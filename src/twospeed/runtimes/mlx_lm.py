@@ -17,14 +17,13 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from twospeed.records.request_record import TokenCounts
-from twospeed.records.run import RuntimeFacts
+from twospeed.records.run import RuntimeFacts, Setting
 from twospeed.runtimes.fields import text
 from twospeed.runtimes.runtime import (
     Answers,
     Ask,
     Certainty,
     Runtime,
-    Setting,
     good_json,
     server_header,
 )

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from twospeed.records.request_record import ServerTimes, TokenCounts
-from twospeed.records.run import RuntimeFacts
+from twospeed.records.run import RuntimeFacts, Setting
 from twospeed.runtimes.fields import (
     at,
     context_tokens,
@@ -38,7 +38,6 @@ from twospeed.runtimes.runtime import (
     Certainty,
     Generation,
     Runtime,
-    Setting,
     good_json,
     messages,
 )

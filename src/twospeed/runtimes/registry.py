@@ -7,6 +7,7 @@ import pkgutil
 from functools import cache
 
 import twospeed.runtimes
+from twospeed.records.run import Setting
 from twospeed.runtimes.runtime import Answers, Ask, Runtime
 
 
@@ -25,6 +26,12 @@ def all_runtimes() -> tuple[Runtime, ...]:
 def runtime_by_id(wanted: str) -> Runtime | None:
     """The runtime with this id; None where there is none."""
     return next((runtime for runtime in all_runtimes() if runtime.id == wanted), None)
+
+
+def settings_of(runtime_id: str | None) -> dict[str, Setting]:
+    """How a runtime spells its settings, by shared name; empty for one that is not known."""
+    runtime = None if runtime_id is None else runtime_by_id(runtime_id)
+    return {} if runtime is None else dict(runtime.settings)
 
 
 def recognise(answers: Answers) -> Runtime:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from twospeed.records.request_record import ServerSigns, ServerTimes, TokenCounts
-from twospeed.records.run import RuntimeFacts
+from twospeed.records.run import RuntimeFacts, Setting
 from twospeed.runtimes.fields import objects, text
 from twospeed.runtimes.usage import token_counts
 from twospeed.wire.reading import StreamReading
@@ -71,27 +71,6 @@ class Call:
     body: Mapping[str, Any]
     dialect: str
     """Name of the wire module that reads the answer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """How one setting is spelled for a runtime; None where it has no such spelling.
-
-    `{value}` stands for the value (replace it as text: requests hold other braces). A spelling
-    without it is a switch, written in the direction that speeds things up: flash attention on,
-    prompt cache on, model kept loaded, reasoning off.
-
-    The names are shared by all runtimes: n_ctx, n_batch, n_ubatch, threads, gpu_layers,
-    flash_attn, kv_type_k, kv_type_v, cache_prompt, parallel_slots, cache_ram_mib, keep_loaded,
-    prefix_cache, max_output_tokens, reasoning.
-    """
-
-    flag: str | None = None
-    """On the command line that starts the runtime, or a whole command where one is needed."""
-    env: str | None = None
-    """`NAME=value` in the environment of the runtime."""
-    request: str | None = None
-    """Member of the JSON body of a request."""
 
 
 COUNT_IN_EVERY_EVENT: Mapping[str, Any] = {"include_usage": True, "continuous_usage_stats": True}

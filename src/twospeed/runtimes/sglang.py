@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from twospeed.records.run import RuntimeFacts
+from twospeed.records.run import RuntimeFacts, Setting
 from twospeed.runtimes import prometheus
 from twospeed.runtimes.fields import at, context_tokens, flag, text, whole
 from twospeed.runtimes.runtime import (
@@ -24,7 +24,6 @@ from twospeed.runtimes.runtime import (
     Certainty,
     Generation,
     Runtime,
-    Setting,
     good_json,
     model_entry,
     served_models,

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from twospeed.records.request_record import ServerTimes, TokenCounts
-from twospeed.records.run import RuntimeFacts
+from twospeed.records.run import RuntimeFacts, Setting
 from twospeed.runtimes.fields import at, context_tokens, duration_s, text, whole
 from twospeed.runtimes.llama_timings import completed_by, llama_times
 from twospeed.runtimes.phases import after_first, phase_times, uncached
@@ -26,7 +26,6 @@ from twospeed.runtimes.runtime import (
     Certainty,
     Generation,
     Runtime,
-    Setting,
     good_json,
     served_models,
 )

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from twospeed.records.run import Setting
 from twospeed.runtimes.fields import at, text
 from twospeed.runtimes.runtime import (
     Answers,
     Ask,
     Certainty,
     Runtime,
-    Setting,
     served_models,
     server_header,
 )

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from twospeed.records.request_record import ServerTimes, TokenCounts
-from twospeed.records.run import RuntimeFacts
+from twospeed.records.run import RuntimeFacts, Setting
 from twospeed.runtimes import prometheus
 from twospeed.runtimes.fields import context_tokens, duration_s, number, text, whole
 from twospeed.runtimes.phases import after_first, phase_times, uncached
@@ -32,7 +32,6 @@ from twospeed.runtimes.runtime import (
     Certainty,
     Generation,
     Runtime,
-    Setting,
     good_json,
     model_entry,
     served_models,

@@ -22,6 +22,7 @@ from twospeed.records.run import (
     Workload,
 )
 from twospeed.records.run_file import RunWriter
+from twospeed.runtimes.registry import settings_of
 
 
 class Book:
@@ -53,7 +54,8 @@ class Book:
 
     def open(self, source: Source, facts: RuntimeFacts) -> None:
         """Say what is measured; the file stays as it was until then."""
-        self.run = replace(self.run, source=source, facts=facts)
+        settings = settings_of(source.runtime)
+        self.run = replace(self.run, source=source, facts=facts, settings=settings)
         if self._writer is None:
             return
         self._writer.begin(
@@ -65,6 +67,7 @@ class Book:
             ignore_timings=self.run.ignore_timings,
         )
         self._writer.add(facts)
+        self._writer.settings(settings)
 
     def round_trip(self, seconds: float | None) -> None:
         """Take up the fastest round trip of a trivial request."""
