@@ -19,10 +19,11 @@ from twospeed.fits.paired import (
     compare_pairs,
     compare_sessions,
     error_of,
-    mixed,
     pairs_needed,
     settled,
+    shown_drift,
     turned_round,
+    whole,
     wild_places,
 )
 
@@ -152,11 +153,19 @@ def test_one_value_against_one_value_is_refused():
 
 def test_a_whole_is_the_sum_of_its_parts():
     faster, same = compare_pairs([log(0.5)] * 8), compare_pairs([0.0] * 8)
-    whole = mixed([(faster, 3.0), (same, 1.0)])
-    assert whole.ratio == pytest.approx((3.0 * 0.5 + 1.0) / 4.0)
-    assert whole.verdict == "faster"
-    assert mixed([(faster, 1.0), (compare_pairs([]), 1.0)]).verdict == "cannot tell"
-    assert mixed([]).verdict == "cannot tell"
+    found = whole([(faster, 3.0), (same, 1.0)], fixed_s=0.5, first_s=5.0)
+    assert found.ratio == pytest.approx((0.5 + 3.0 * 0.5 + 1.0) / 5.0)
+    assert found.verdict == "faster"
+    unknown = whole([(faster, 1.0), (compare_pairs([]), 1.0)], fixed_s=0.0, first_s=2.0)
+    assert (unknown.verdict, unknown.why) == ("cannot tell", "not_measured")
+    assert whole([], fixed_s=0.0, first_s=0.0).verdict == "cannot tell"
+
+
+def test_drift_is_what_scatter_alone_does_not_give():
+    assert shown_drift([0.01 * i for i in range(21)]) == pytest.approx(0.2, abs=0.1)
+    assert shown_drift([-0.01 * i for i in range(21)]) < -0.05
+    assert sum(shown_drift(noise(seed, 12)) != 0.0 for seed in range(200)) < 30
+    assert shown_drift([1.0]) == 0.0
 
 
 @given(st.lists(st.floats(-3, 3), max_size=30))

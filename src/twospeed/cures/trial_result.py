@@ -2,7 +2,8 @@
 
 Pairs during which other programs were at work are left out. When too few are left, all are taken;
 then only a difference of more than 10 % counts, and only if the undisturbed pairs point the same
-way: a neighbour may take a verdict away, never turn it round.
+way: a neighbour may take a verdict away, never turn it round. Where they were at work all along,
+both arms met the same, and a difference of more than 3 % counts.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from twospeed.fits.ranks import paired_bounds, trend
 from twospeed.records.run import Workload
 
 DISTURBED_MARGIN = log(1.10)
+ALL_ALONG_MARGIN = log(1.03)
 LENGTH_PHASES: tuple[Phase, Phase] = ("prefill", "decode")
 LENGTHS_DIFFER = 0.02
 """Answers or prompts that differ by more than this share in length are not the same work."""
@@ -124,10 +126,16 @@ def _phases_at_end(
 
 
 def _disturbed(found: Comparison, undisturbed: float | None) -> Comparison:
-    """A comparison of which most pairs were disturbed."""
+    """A comparison of which most pairs were disturbed.
+
+    Args:
+        found: what all pairs show.
+        undisturbed: log-ratio of the others; None when there are none.
+    """
     if found.ratio is None or found.low is None or found.high is None:
         return found
-    beyond = log(found.low) > DISTURBED_MARGIN or log(found.high) < -DISTURBED_MARGIN
+    margin = ALL_ALONG_MARGIN if undisturbed is None else DISTURBED_MARGIN
+    beyond = log(found.low) > margin or log(found.high) < -margin
     agrees = undisturbed is None or undisturbed * log(found.ratio) > 0
     if found.verdict in ("faster", "slower") and beyond and agrees:
         return found

@@ -18,13 +18,13 @@ When the end comes (budget, Ctrl-C) must not depend on the ratios: nobody is sho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, log
+from math import copysign, exp, log, sqrt
 from statistics import median
 from typing import Literal, get_args
 
 from msgspec import Struct
 
-from twospeed.fits.ranks import Bounds, paired_bounds, robust_sd, shift_bounds
+from twospeed.fits.ranks import Bounds, paired_bounds, robust_sd, shift_bounds, trend
 
 Phase = Literal["prefill", "decode", "workload"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -62,6 +62,8 @@ LEAST_SD = 0.01
 """Below this scatter of the log-ratio, nothing counts as wild."""
 POWER_DEVIATIONS = 1.2816
 """Standard deviations above the bound at which nine of ten experiments show a difference."""
+TREND_DEVIATIONS = 1.645
+"""A trend of pure scatter has the standard error sd · √(12 / n), and stays below so many."""
 SESSION_FRAC = 0.05
 """How far the same machine is off between two sessions, assumed where it cannot be interleaved."""
 
@@ -130,26 +132,36 @@ def compare_sessions(
     return _told(wide, fewer, why="sessions" if hidden else None)
 
 
-def mixed(parts: Sequence[tuple[Comparison, float]]) -> Comparison:
-    """The whole of several parts, each a share of the first arm's seconds.
+def whole(
+    parts: Sequence[tuple[Comparison, float]], *, fixed_s: float, first_s: float
+) -> Comparison:
+    """A whole request, from what its parts show.
 
     Both ends add up, so that the interval holds whenever those of the parts do.
 
     Args:
-        parts: each part's comparison and seconds in the first arm.
+        parts: each with the seconds that it would take in the first arm.
+        fixed_s: seconds of the second arm that are known without a comparison.
+        first_s: seconds of the whole in the first arm.
     """
-    total = sum(seconds for _, seconds in parts)
-    known = [(part, seconds) for part, seconds in parts if part.low is not None]
-    if len(known) < len(parts) or not total:
-        reasons = [part.why for part, _ in parts if part.why is not None]
-        return Comparison(verdict="cannot tell", why=reasons[0] if reasons else "not_measured")
-    low, ratio, high = (
-        log(sum(getattr(part, name) * seconds for part, seconds in known) / total)
-        for name in ("low", "ratio", "high")
+    hidden = next((part.why for part, _ in parts if part.why is not None), None)
+    if first_s <= 0.0 or any(part.low is None for part, _ in parts):
+        return Comparison(verdict="cannot tell", why=hidden or "not_measured")
+    low, likely, high = (
+        log((fixed_s + sum(getattr(part, end) * seconds for part, seconds in parts)) / first_s)
+        for end in ("low", "ratio", "high")
     )
-    hidden = next((part.why for part, _ in known if part.why is not None), None)
-    pairs = min(part.pairs for part, _ in known)
-    return _comparison(Bounds(low, ratio, high), pairs, None, hidden)
+    pairs = min(part.pairs for part, _ in parts)
+    return _comparison(Bounds(low, likely, high), pairs, None, hidden)
+
+
+def shown_drift(values: Sequence[float]) -> float:
+    """Log change from the first to the last value, beyond what their scatter gives by itself."""
+    if len(values) < 2:
+        return 0.0
+    scatter = TREND_DEVIATIONS * robust_sd(values) * sqrt(12.0 / len(values))
+    change = trend(values)
+    return copysign(max(abs(change) - scatter, 0.0), change)
 
 
 def settled(comparison: Comparison) -> bool:
@@ -177,7 +189,7 @@ def turned_round(values: Sequence[float]) -> bool:
         return False
     before, after = values[:half], values[half:]
     sd = max(robust_sd(before), robust_sd(after), LEAST_SD)
-    margin = CLEARLY_DEVIATIONS * MEDIAN_ERROR * sd / half**0.5
+    margin = CLEARLY_DEVIATIONS * MEDIAN_ERROR * sd / sqrt(half)
     first, second = median(before), median(after)
     return first * second < 0.0 and min(abs(first), abs(second)) > margin
 
@@ -192,7 +204,7 @@ def wild_places(values: Sequence[float]) -> list[int]:
 
 def _told(bounds: Bounds, values: Sequence[float], *, why: Why | None = None) -> Comparison:
     sd = robust_sd(values)
-    smallest = bounds.half_width + POWER_DEVIATIONS * sd / len(values) ** 0.5
+    smallest = bounds.half_width + POWER_DEVIATIONS * sd / sqrt(len(values))
     return _comparison(bounds, len(values), exp(smallest) - 1.0, why)
 
 
