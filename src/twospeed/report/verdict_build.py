@@ -155,14 +155,15 @@ def verdict_of_sessions(
 
 
 def changes(arms: tuple[ArmPart, ArmPart]) -> tuple[Change, ...]:
-    """In what the arms differ: software, model, settings, facts."""
+    """In what the arms differ: software, model, settings, facts; each difference once."""
     first, second = (_told(arm) for arm in arms)
-    found = []
+    found: dict[tuple[str | None, str | None], Change] = {}
     for what in dict.fromkeys([*first, *second]):
-        one, other = first.get(what), second.get(what)
-        if one != other and (what in first) | (what in second):
-            found.append(Change(what=what, first=one, second=other))
-    return tuple(found)
+        values = first.get(what), second.get(what)
+        if values[0] != values[1]:
+            # A fact that repeats a setting under the runtime's own name comes after it.
+            found.setdefault(values, Change(what=what, first=values[0], second=values[1]))
+    return tuple(found.values())
 
 
 def _told(arm: ArmPart) -> dict[str, str]:

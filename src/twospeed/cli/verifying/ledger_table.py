@@ -32,11 +32,9 @@ def ledger_table(outcomes: Sequence[Outcome], *, as_json: bool) -> str:
         for row in rows
     ]
     last = outcomes[-1]
-    lines += [
-        "",
-        f"  last: {plain(last.cure, longest=36)}, predicted {seconds(last.predicted_likely_s)}, "
-        f"measured {seconds(last.measured_likely_s)}",
-    ]
+    predicted, measured = seconds(last.predicted_likely_s), seconds(last.measured_likely_s)
+    named = plain(last.cure, longest=36)
+    lines += ["", f"  last: {named}, predicted {predicted}, measured {measured}"]
     return "\n".join(lines) + "\n"
 
 

@@ -59,7 +59,8 @@ def session_verdict(
     stage.open_all()
     book = Book(before.workload, before.goals, save=args.save, ignore_timings=before.ignore_timings)
     try:
-        complete = measure_now(args, stage, runner, progress, book, before, after, reuse=reuse)
+        probes = session_probes(before, after, args.seed, reuse=reuse)
+        complete = Repeating(args, stage, progress, book).run(runner, probes, primed=reuse)
     finally:
         book.close()
     result = compare_runs(before, book.run, after, reuse=reuse)
@@ -93,55 +94,70 @@ def read_before(args: Namespace) -> Run:
     return run
 
 
-def measure_now(
-    args: Namespace,
-    stage: Stage,
-    runner: asyncio.Runner,
-    progress: Progress,
-    book: Book,
-    before: Run,
-    after: Workload,
-    *,
-    reuse: bool,
-) -> bool:
-    """Fill the book; False when that was interrupted.
+class Repeating:
+    """Sends part of the earlier prompts again.
 
-    Raises:
-        EndpointError: the first request was not answered.
+    Args:
+        args: the command line.
+        stage: with its one arm open.
+        progress: where to say what happens.
+        book: takes every record.
     """
-    opened = stage.known[0]
-    book.open(opened.source, opened.facts)
-    book.round_trip(opened.round_trip_s)
-    book.loading(opened.endpoint.loading_s)
-    conditions: list[tuple[float, Conditions]] = []
-    sending = Sending(
-        stage,
-        runner,
-        progress,
-        seed=args.seed,
-        shared=False,
-        primed=reuse,
-        kept=lambda _, record: book.add(record),
-    )
-    progress.note(
-        f"Sending part of the earlier prompts again, for {args.budget:.0f} s at most. This is "
-        "weaker than two servers side by side."
-    )
-    began_s = time.monotonic()
-    try:
-        for number, probe in enumerate(session_probes(before, after, args.seed, reuse=reuse), 1):
-            cost_s = usual_s(book.run.records, probe)
-            if number > 2 and time.monotonic() - began_s + cost_s > args.budget:
-                break
+
+    def __init__(self, args: Namespace, stage: Stage, progress: Progress, book: Book) -> None:
+        self._args = args
+        self._stage = stage
+        self._progress = progress
+        self._book = book
+        self._seen: list[tuple[float, Conditions]] = []
+
+    def run(self, runner: asyncio.Runner, probes: Iterator[Probe], *, primed: bool) -> bool:
+        """Fill the book; False when that was interrupted.
+
+        Raises:
+            EndpointError: the first request was not answered, or two in a row were not.
+        """
+        self._open_book()
+        sending = Sending(
+            self._stage,
+            runner,
+            self._progress,
+            seed=self._args.seed,
+            shared=False,
+            primed=primed,
+            kept=lambda _, record: self._book.add(record),
+        )
+        complete = False
+        try:
+            self._send_all(sending, probes)
+            self._stage.refresh_facts()
+            complete = True
+        except KeyboardInterrupt:
+            self._progress.note("Stopped: what follows rests on the requests until then.")
+        self._book.add(together(self._seen))
+        if complete:
+            self._book.complete()
+        return complete
+
+    def _open_book(self) -> None:
+        opened = self._stage.known[0]
+        self._book.open(opened.source, opened.facts)
+        self._book.round_trip(opened.round_trip_s)
+        self._book.loading(opened.endpoint.loading_s)
+        self._progress.note(
+            f"Sending part of the earlier prompts again, for {self._args.budget:.0f} s at most. "
+            "This is weaker than two servers side by side."
+        )
+
+    def _send_all(self, sending: Sending, probes: Iterator[Probe]) -> None:
+        began_s = time.monotonic()
+        for number, probe in enumerate(probes, 1):
+            cost_s = usual_s(self._book.run.records, probe)
+            if number > 2 and time.monotonic() - began_s + cost_s > self._args.budget:
+                return
             sample = sending.measure(0, probe, number)
-            conditions.append((sample.record.client.end_s or 0.0, sample.conditions))
-            refuse_hopeless(book.run.records)
-        stage.refresh_facts()
-        book.complete()
-    except KeyboardInterrupt:
-        progress.note("Stopped: what follows rests on the requests until then.")
-    book.add(together(conditions))
-    return book.run.complete
+            self._seen.append((sample.record.client.end_s or 0.0, sample.conditions))
+            refuse_hopeless(self._book.run.records)
 
 
 def session_probes(before: Run, after: Workload, seed: int, *, reuse: bool) -> Iterator[Probe]:
@@ -155,18 +171,14 @@ def session_probes(before: Run, after: Workload, seed: int, *, reuse: bool) -> I
     asked = [one.probe for one in before.records if one.step == "curve" and one.probe is not None]
     lengths = sorted({probe.prompt_tokens for probe in asked})
     output = max((probe.output_tokens for probe in asked), default=OUTPUT_TOKENS)
+    new = Probe(
+        step="reuse" if reuse else "curve", prompt_tokens=after.prompt_tokens, output_tokens=output
+    )
     changed = reuse or after.prompt_tokens != before.workload.prompt_tokens
     for _ in range(ROUNDS):
         lots.shuffle(lengths)
         for tokens in lengths:
-            if changed:
-                step = "reuse" if reuse else "curve"
-                for _ in range(NEW_SHARE):
-                    yield Probe(
-                        step="reuse" if step == "reuse" else "curve",
-                        prompt_tokens=after.prompt_tokens,
-                        output_tokens=output,
-                    )
+            yield from [new] * (NEW_SHARE if changed else 0)
             if not reuse:
                 yield Probe(step="curve", prompt_tokens=tokens, output_tokens=output)
 
