@@ -14,10 +14,10 @@ from twospeed.sources.engine.settings import (
     apply,
     describe,
     parse_settings,
-    usable_cores,
     with_defaults,
 )
 from twospeed.sources.engine.settings_table import ALIASES, SETTINGS
+from twospeed.sources.machine.cores import usable_cores
 
 MODEL = Path("/models/tiny.gguf")
 
@@ -190,14 +190,3 @@ def test_every_row_exists_in_xllamacpp():
 def test_aliases_lead_to_settings():
     assert set(ALIASES.values()) <= set(SETTINGS)
     assert not set(ALIASES) & set(SETTINGS)
-
-
-@pytest.mark.parametrize(
-    ("text", "most"),
-    [("100000 100000", 1), ("50000 100000", 1), ("max 100000", 10_000), ("", 10_000)],
-)
-def test_container_share_bounds_the_threads(tmp_path, text, most):
-    quota = tmp_path / "cpu.max"
-    quota.write_text(text, encoding="ascii")
-    assert 1 <= usable_cores(quota) <= most
-    assert usable_cores(tmp_path / "absent") >= usable_cores(quota)

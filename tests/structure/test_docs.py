@@ -22,7 +22,7 @@ from twospeed.records import errors, request_record
 from twospeed.records.run import Goals, Workload
 from twospeed.report.document import SCHEMA
 from twospeed.runtimes.registry import all_runtimes
-from twospeed.sources import host as this_host
+from twospeed.sources.machine import cpu_use
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -314,8 +314,8 @@ NUMBERS = {
         f"to {placement.SLOWER.high:g} times) slower",
     ],
     "Conditions": [
-        f"Above {percent(this_host.MOST_FOREIGN_LOAD)}",
-        f"more than {percent(this_host.MOST_STEAL)} of processor time",
+        f"Above {percent(cpu_use.MOST_FOREIGN_LOAD)}",
+        f"more than {percent(cpu_use.MOST_STEAL)} of processor time",
     ],
 }
 

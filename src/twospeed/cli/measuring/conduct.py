@@ -11,7 +11,6 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -19,18 +18,16 @@ from twospeed.cli.diagnose import api_key
 from twospeed.cli.measuring.book import Book
 from twospeed.cli.measuring.connection_options import access_options
 from twospeed.cli.measuring.embedded import facts_of_engine, source_of_engine, started_engine
+from twospeed.cli.measuring.this_machine import RunWatch, look_at_machine
 from twospeed.cli.terminal.progress import Progress
 from twospeed.findings.phase_times import mid_answer_depth
 from twospeed.fits.plan import Plan
 from twospeed.fits.rates import rates_of
-from twospeed.limits.gguf_header import read_header
-from twospeed.limits.machine_probe import measure as probe_machine
-from twospeed.records.errors import EndpointError, InputError, UsageError
+from twospeed.records.errors import EndpointError, UsageError
 from twospeed.records.request_record import Probe, RequestRecord
-from twospeed.records.run import Blind, Goals, Run, Workload
+from twospeed.records.run import Goals, Run, Workload
 from twospeed.records.run_file import read_run
 from twospeed.sources.engine.engine import Engine
-from twospeed.sources.host import HostWatch, graphics_devices, listener_pid, process_facts
 from twospeed.sources.live.discovery import find_local
 from twospeed.sources.live.endpoint import Endpoint
 from twospeed.sources.live.time_limits import Limits
@@ -144,15 +141,14 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
         else:
             book.open(source_of_engine(endpoint), facts_of_engine(engine, endpoint.facts))
         book.loading(endpoint.loading_s)
-        watch = host_watch(endpoint, engine)
-        look_at_machine(args, endpoint, book, progress)
+        watch = RunWatch(endpoint, engine)
+        look_at_machine(args, endpoint, watch.pid, book, progress)
         book.round_trip(await endpoint.round_trip_s())
         watch.start()
         try:
-            await experiment(args, endpoint, book, progress)
+            await experiment(args, endpoint, watch, book, progress)
         finally:
-            others = [r.other_requests for r in book.run.records if r.other_requests is not None]
-            book.add(replace(watch.stop(), other_requests=max(others, default=None)))
+            watch.stop(book)
         book.complete()
 
 
@@ -181,51 +177,9 @@ async def found_url(progress: Progress) -> str:
     return found[0].url
 
 
-def host_watch(endpoint: Endpoint, engine: Engine | None) -> HostWatch:
-    """A watch over this machine that does not take the server's own work for someone else's."""
-    if engine is not None:
-        return HostWatch(engine.pid, server_is_local=True)
-    port = endpoint.port_here
-    local = endpoint.source().local is True
-    return HostWatch(None if port is None else listener_pid(port), server_is_local=local)
-
-
-def look_at_machine(args: Namespace, endpoint: Endpoint, book: Book, progress: Progress) -> None:
-    """Read the model's header and probe this machine, where both describe the server."""
-    if not endpoint.source().local:
-        book.add(
-            Blind(
-                what="the limits of the server's machine", needs="running twospeed on that machine"
-            )
-        )
-        return
-    read_model_header(endpoint.port_here, book)
-    if args.no_probe:
-        return
-    progress.show("Measuring this machine's memory and processor (2 s) ...", force=True)
-    if (probe := probe_machine(threads=book.run.facts.threads)) is not None:
-        book.add(replace(probe, graphics_devices=graphics_devices()))
-
-
-def read_model_header(port: int | None, book: Book) -> None:
-    """Read the header of the model file, if the runtime names it and it can be read here."""
-    named = book.run.facts.model_path
-    if named is None:
-        return
-    path = Path(named)
-    if not path.is_absolute():
-        pid = None if port is None else listener_pid(port)
-        process = process_facts(pid) if pid is not None else None
-        if process is None or process.cwd is None:
-            return
-        path = Path(process.cwd) / path
-    try:
-        book.add(read_header(path))
-    except InputError as error:
-        book.add(Blind(what="bytes per token", needs=f"a readable model file ({error.what})"))
-
-
-async def experiment(args: Namespace, endpoint: Endpoint, book: Book, progress: Progress) -> None:
+async def experiment(
+    args: Namespace, endpoint: Endpoint, watch: RunWatch, book: Book, progress: Progress
+) -> None:
     """Let the plan ask until it is settled or its budget is spent.
 
     Raises:
@@ -242,7 +196,8 @@ async def experiment(args: Namespace, endpoint: Endpoint, book: Book, progress: 
         progress.note("They may push a conversation out of the server's prompt cache.")
     started_s = time.monotonic()
     while (probe := plan.next_probe(book.run.records, time.monotonic() - started_s)) is not None:
-        record = await measured(endpoint, probe, len(book.run.records) + 1, book, progress)
+        record = await measured(endpoint, probe, watch, book, progress)
+        watch.sample()
         book.add(record)
         if len(book.run.records) == 1:
             refuse_hopeless(book.run.records)
@@ -278,17 +233,22 @@ def refuse_hopeless(records: Sequence[RequestRecord]) -> None:
 
 
 async def measured(
-    endpoint: Endpoint, probe: Probe, number: int, book: Book, progress: Progress
+    endpoint: Endpoint, probe: Probe, watch: RunWatch, book: Book, progress: Progress
 ) -> RequestRecord:
-    """One request, with a live line beside it."""
+    """One request, with a live line and a watch over the machine beside it."""
+    number = len(book.run.records) + 1
     label = f"[{number}] {probe.step}: {probe.prompt_tokens:,} tokens in"
     estimate = running_estimate(book.run)
     started_s = time.monotonic()
-    ticker = asyncio.create_task(tick(progress, f"{label}{estimate}", started_s))
+    beside = [
+        asyncio.create_task(tick(progress, f"{label}{estimate}", started_s)),
+        asyncio.create_task(watch.glances()),
+    ]
     try:
         return await endpoint.measure(probe, number)
     finally:
-        ticker.cancel()
+        for task in beside:
+            task.cancel()
 
 
 async def tick(progress: Progress, text: str, started_s: float) -> None:

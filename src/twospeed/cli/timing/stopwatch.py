@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from twospeed import __version__
 from twospeed.cli.diagnose import api_key
-from twospeed.cli.measuring.conduct import host_watch, limits_of
+from twospeed.cli.measuring.conduct import limits_of
 from twospeed.cli.measuring.connection_options import access_options
+from twospeed.cli.measuring.this_machine import host_watch
 from twospeed.cli.terminal.output import check_writable
 from twospeed.cli.terminal.progress import Progress
 from twospeed.cli.timing.printing import Printing
@@ -176,7 +177,7 @@ class Stopwatch:
             load,
             lambda n: self._progress.show(f"{n} of {self._requests} prompts"),
         )
-        watch, check = host_watch(endpoint, None), SelfCheck()
+        watch, check = host_watch(endpoint), SelfCheck()
         await self._look_at_others(endpoint)
         self._progress.clear()
         self._printing.begin()

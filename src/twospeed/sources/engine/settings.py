@@ -6,23 +6,18 @@ The parent checks values without loading llama.cpp; the child applies them.
 from __future__ import annotations
 
 import difflib
-import math
-import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-import psutil
-
 from twospeed.records.errors import UsageError
 from twospeed.sources.engine.setting_values import Choice, Value, switch
 from twospeed.sources.engine.settings_table import ALIASES, SETTINGS, Setting
+from twospeed.sources.machine.cores import usable_cores
 
 Settings = dict[str, Value]
 """Flag without dashes → value."""
 
-CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 # Two flags of older builds that later ones merged into load-mode.
 MEMORY_FLAGS = ("mmap", "mlock")
 LOAD_MODES = {
@@ -172,24 +167,3 @@ def _native(setting: Setting, value: Value, xllamacpp: ModuleType) -> object:
     if setting.padded_to and isinstance(value, Sequence):
         return [*value, *[0.0] * (setting.padded_to - len(value))]
     return value
-
-
-def usable_cores(quota: Path = CPU_QUOTA) -> int:
-    """Physical cores that this process may use; the second thread of a core only gets in the way.
-
-    Args:
-        quota: file in which a Linux container's share of processors is told.
-    """
-    cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
-    if sys.platform == "linux":
-        cores = min(cores, len(os.sched_getaffinity(0)))
-    allowed = _quota_cores(quota)
-    return cores if allowed is None else max(1, min(cores, math.floor(allowed)))
-
-
-def _quota_cores(quota: Path) -> float | None:
-    try:
-        share, period = quota.read_text(encoding="ascii").split()
-    except (OSError, ValueError):
-        return None
-    return int(share) / int(period) if share.isdecimal() and period.isdecimal() else None

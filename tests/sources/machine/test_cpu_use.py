@@ -1,25 +1,16 @@
+"""How much of the processors others used, and when that makes a run doubtful."""
+
 from __future__ import annotations
 
 import dataclasses
 import os
-import socket
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twospeed.sources.host import (
-    CpuSample,
-    HostWatch,
-    conditions_between,
-    cpu_waited_s,
-    listener_pid,
-    process_facts,
-)
+from twospeed.sources.machine.cpu_use import CpuSample, HostWatch, conditions_between
 
 START = CpuSample(total_s=1000, idle_s=500, steal_s=5, own_s=3, ours_s=40)
 
@@ -107,41 +98,6 @@ def test_our_own_work_is_not_the_work_of_others():
     assert conditions.host_load is None or 0 <= conditions.host_load <= 1
 
 
-@pytest.fixture
-def server():
-    """A process that listens, and says where."""
-    code = (
-        "import socket,sys; s=socket.socket(); s.bind(('127.0.0.1',0)); s.listen();"
-        "print(s.getsockname()[1], flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", code, "--api-key", "s3cret", "--token=s3cret", "--port", "1"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        yield process, int(process.stdout.readline())
-        process.stdin.close()
-
-
-def test_the_process_behind_a_port(server):
-    process, port = server
-    assert listener_pid(port) == process.pid
-    facts = process_facts(process.pid)
-    assert facts.cwd == str(Path.cwd())
-    assert facts.threads >= 1
-    assert facts.rss_bytes > 1_000_000
-    assert facts.cmdline[-5:] == ("--api-key", "***", "--token=***", "--port", "1")
-
-
-def test_nobody_behind_a_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        assert listener_pid(sock.getsockname()[1]) is None, "bound, but not listening"
-
-
-def test_a_process_that_is_gone():
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-    assert process_facts(process.pid) is None
-
-
 def pressed(seconds: float, *, span_s: float = 10.0) -> tuple[CpuSample, CpuSample]:
     """Samples between which some task waited so long for a processor."""
     after = later(total=100, idle=90)
@@ -165,15 +121,3 @@ def test_pressure_counts_against_the_numbers_only_where_no_model_runs():
     assert not away.trusted
     assert "waited for a processor during 90%" in away.warnings[0]
     assert conditions_between(*pressed(2.5), server_is_local=False).trusted
-
-
-def test_pressure_as_linux_writes_it(tmp_path):
-    file = tmp_path / "cpu"
-    file.write_text(
-        "some avg10=1.53 avg60=0.87 avg300=0.30 total=1500000\n"
-        "full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
-    )
-    assert cpu_waited_s(file) == 1.5
-    file.write_text("garbage")
-    assert cpu_waited_s(file) is None
-    assert cpu_waited_s(tmp_path / "none") is None

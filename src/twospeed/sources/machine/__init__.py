@@ -1,0 +1,1 @@
+"""What this machine shows of itself and of a server on it; every reader is optional."""
