@@ -146,11 +146,11 @@ def test_spared_keeps_the_uncertainty_of_the_curve_in_proportion():
 def test_verify_line_is_safe_to_paste(runs):
     run = runs.run_of(runs.HEALTHY)
     assert verify_line(run, "shorter prompt") == (
-        "twospeed verify http://127.0.0.1:8080 --cure 'shorter prompt'"
+        "twospeed verify --before FILE http://127.0.0.1:8080 --cure 'shorter prompt'"
     )
     hostile = Source(kind="live", where="http://h/;rm -rf ~\n\x1b[2J'")
     line = verify_line(replace(run, source=hostile), "shorter prompt")
-    assert line.startswith("twospeed verify 'http://h/;rm-rf~")
+    assert line.startswith("twospeed verify --before FILE 'http://h/;rm-rf~")
     assert line.isprintable()
     engine = Source(kind="engine", where="child")
     assert "--embedded" in verify_line(replace(run, source=engine), "shorter prompt")

@@ -69,7 +69,7 @@ class TwoMachines:
         factor = self.prefill_factor
         if self.short_prefill_factor is not None and probe.prompt_tokens < 1000:
             factor = self.short_prefill_factor
-        noise = np.exp(self.jitter * self.random.standard_normal(2))
+        noise = [float(x) for x in np.exp(self.jitter * self.random.standard_normal(2))]
         output = round(probe.output_tokens * (self.output_share if arm else 1.0))
         prefill_s = self.prefill_s * probe.prompt_tokens * slow * noise[0]
         decode_s = self.decode_s * (output - 1) * slow * noise[1]

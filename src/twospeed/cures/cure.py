@@ -104,7 +104,7 @@ def spared(before: Interval, after: Interval) -> Interval:
 
 
 def verify_line(run: Run, cure: CureName) -> str:
-    """The command that compares the workload with and without the change."""
+    """The command that scores this prediction once the change is made; FILE is that of --save."""
     source = run.source
     if source.kind == "engine":
         where = "--embedded"
@@ -112,4 +112,4 @@ def verify_line(run: Run, cure: CureName) -> str:
         where = shlex.quote(re.sub(r"[^\x21-\x7e]", "", source.where)) or "URL"
     else:
         where = "URL"
-    return f"twospeed verify {where} --cure {shlex.quote(cure)}"
+    return f"twospeed verify --before FILE {where} --cure {shlex.quote(cure)}"

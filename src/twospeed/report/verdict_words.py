@@ -28,6 +28,7 @@ WHY: dict[Why, str] = {
 INTERRUPTED = "stopped early: only the pairs until then"
 ERRORS = "requests failed: {message}"
 DISTURBED = "other programs were at work during {some} of {all} pairs"
+BUSY = "other programs were at work during {some} of {all} requests"
 WILD = "{count} of the pairs lie far off the rest; they count by their rank only"
 DRIFT = "both arms became {percent} {way} during the run, which pairs cancel"
 OUTPUT = "the second arm's answers are {ratio} times as long: compare per token, not per request"

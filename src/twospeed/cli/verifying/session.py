@@ -33,6 +33,7 @@ from twospeed.records.run import Conditions, Run, Workload
 from twospeed.records.run_file import read_run
 from twospeed.report.verdict import PredictionPart, Verdict
 from twospeed.report.verdict_build import About, arm_part, verdict_of_sessions
+from twospeed.report.verdict_words import BUSY
 
 ROUNDS = 3
 OUTPUT_TOKENS = 64
@@ -209,12 +210,12 @@ def together(seen: Sequence[tuple[float, Conditions]]) -> Conditions:
     """Conditions over all requests, each by its seconds."""
     loads = [(s, one.host_load) for s, one in seen if one.host_load is not None]
     total_s = sum(s for s, _ in loads)
-    warned = [one.warnings for s, one in seen if not one.trusted]
-    busy = len(warned) * 2 > len(seen)
+    warned = sum(not one.trusted for _, one in seen)
+    busy = 2 * warned > len(seen)
     return Conditions(
         host_load=sum(s * load for s, load in loads) / total_s if total_s else None,
         trusted=not busy,
-        warnings=warned[-1] if busy else (),
+        warnings=(BUSY.format(some=warned, all=len(seen)),) if busy else (),
     )
 
 

@@ -18,9 +18,10 @@ import psutil
 from msgspec.structs import asdict, replace
 
 from twospeed.cli.diagnose import api_key
-from twospeed.cli.measuring.conduct import host_watch, limits_of
+from twospeed.cli.measuring.conduct import limits_of
 from twospeed.cli.measuring.connection_options import access_options
 from twospeed.cli.measuring.embedded import facts_of_engine, source_of_engine
+from twospeed.cli.measuring.this_machine import host_watch
 from twospeed.cli.terminal.progress import Progress
 from twospeed.cli.verifying.arms import ArmSpec
 from twospeed.records.errors import EndpointError, EngineError
@@ -28,9 +29,9 @@ from twospeed.records.run import RuntimeFacts, Source
 from twospeed.sources.engine.engine import Engine
 from twospeed.sources.engine.model import fetch_model
 from twospeed.sources.engine.settings import describe, parse_settings, with_defaults
-from twospeed.sources.host import HostWatch
 from twospeed.sources.launched import LaunchedServer
 from twospeed.sources.live.endpoint import Endpoint
+from twospeed.sources.machine.cpu_use import HostWatch
 
 ROOM = 1.2
 """A second server is started beside the first when so many times its memory is free."""
@@ -199,7 +200,7 @@ class Stage:
             source = replace(source, where="started by --command")
         return Opened(
             endpoint=endpoint,
-            watch=host_watch(endpoint, engine),
+            watch=host_watch(endpoint),
             source=source,
             facts=endpoint.facts if engine is None else facts_of_engine(engine, endpoint.facts),
             settings=settings,
