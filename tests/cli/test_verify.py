@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 from fake_runtime import FakeRuntime, always, from_number
+from served_fake import serving
 
 from twospeed.cli.main import main
 from twospeed.records.ledger import Outcome, append_outcome, ledger_path, read_outcomes
@@ -138,25 +138,6 @@ def test_the_prompt_cache_is_compared_with_known_prompts(fake, twospeed):
     primes = [one for one in lengths if one < 190]
     assert len(primes) >= len(verdict["pairs"]) * 2
     assert verdict["phases"]["prefill"]["verdict"] in {"no difference shown", "cannot tell"}
-
-
-def serving(step_s: float) -> str:
-    """A command line that serves the fake runtime at the port it is told."""
-    code = "\n".join(
-        [
-            "import sys, threading",
-            f"sys.path.insert(0, {str(Path(__file__).parent)!r})",
-            "import fake_runtime",
-            "from http.server import ThreadingHTTPServer",
-            f"ways = fake_runtime.FakeRuntime(step_s={step_s})",
-            "class Talk(fake_runtime.Talk): pass",
-            "Talk.ways = ways",
-            "server = ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Talk)",
-            "server.daemon_threads = True",
-            "server.serve_forever()",
-        ]
-    )
-    return shlex.join([sys.executable, "-c", code, "{port}"])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="quoting of POSIX shells")

@@ -34,7 +34,6 @@ from twospeed.sources.live.endpoint import Endpoint
 from twospeed.sources.machine.cpu_use import HostWatch
 
 ROOM = 1.2
-"""A second server is started beside the first when so many times its memory is free."""
 
 
 @dataclass(slots=True)
@@ -57,6 +56,7 @@ class Stage:
         args: the command line.
         runner: event loop that all requests run in.
         progress: where to say what happens.
+        room: so many times the memory of the first server must be free for a second one.
 
     Attributes:
         outside_s: seconds spent on starting arms anew, kept by whoever has them started.
@@ -70,6 +70,8 @@ class Stage:
         args: Namespace,
         runner: asyncio.Runner,
         progress: Progress,
+        *,
+        room: float = ROOM,
     ) -> None:
         self.arms = tuple(arms)
         self.outside_s = 0.0
@@ -78,6 +80,7 @@ class Stage:
         self._args = args
         self._runner = runner
         self._progress = progress
+        self._room = room
         self._servers: dict[int, Engine | LaunchedServer] = {}
         self._open: dict[int, Opened] = {}
 
@@ -94,7 +97,7 @@ class Stage:
             try:
                 self._start(index)
             except (EngineError, EndpointError):
-                if not (self._servers and self.arms[index].launched):
+                if not (self.arms[index].launched and set(self._servers) - {index}):
                     raise
                 self._alternate(index)
 
@@ -149,7 +152,7 @@ class Stage:
         family = [psutil.Process(pid) for pid in pids]
         family += [child for one in family for child in one.children(recursive=True)]
         used_bytes: int = sum(one.memory_info().rss for one in family)
-        return bool(psutil.virtual_memory().available < ROOM * used_bytes)
+        return bool(psutil.virtual_memory().available < self._room * used_bytes)
 
     def _end_others(self, index: int) -> None:
         if not self.arms[index].launched:
