@@ -77,13 +77,13 @@ class VerdictConditions(Struct, frozen=True, kw_only=True):
     """What speaks against relying on it."""
 
     host_load: float | None
-    disturbed_pairs: int
-    wild_pairs: int
+    disturbed_pairs: int = 0
+    wild_pairs: int = 0
     drift: dict[Phase, float]
     """By which share both arms became slower over the trial."""
-    output_tokens_ratio: float | None
+    output_tokens_ratio: float | None = None
     """Length of the answers, second / first; null where they do not differ."""
-    prompt_tokens_ratio: float | None
+    prompt_tokens_ratio: float | None = None
     trusted: bool
     warnings: tuple[str, ...]
 
@@ -101,22 +101,22 @@ class Verdict(Struct, frozen=True, kw_only=True):
     confidence: float
     """Share of experiments in which all intervals together hold the truth."""
     ratio_of: str = RATIO_OF
-    clock: str
-    """Whose clock the seconds are from: "server" or "client"."""
+    clock: str = ""
+    """Whose clock the seconds are from: "server" or "client"; empty where nothing was timed."""
     arms: tuple[ArmPart, ArmPart]
     workload: WorkloadPart
-    measured_prompt_tokens: int | None
+    measured_prompt_tokens: int | None = None
     """Prompt length that gave the verdict; shorter than the workload's on a slow machine."""
     phases: PhaseParts
-    lengths: tuple[LengthResult, ...]
-    pairs: tuple[PairRow, ...]
-    prediction: PredictionPart | None
+    lengths: tuple[LengthResult, ...] = ()
+    pairs: tuple[PairRow, ...] = ()
+    prediction: PredictionPart | None = None
     changes: tuple[Change, ...]
     conditions: VerdictConditions
-    why_stopped: TrialStop
-    seconds_needed: float | None
+    why_stopped: TrialStop = "interrupted"
+    seconds_needed: float | None = None
     """--budget after which all that is not settled would be known within 3 %."""
-    complete: bool
+    complete: bool = False
     """False when it was interrupted, or ended by errors."""
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from twospeed.cures.sessions import SessionResult
 from twospeed.cures.trial_result import TrialResult
 from twospeed.fits.paired import ERROR, PHASES, Comparison, Phase
 from twospeed.records.run import Source, Workload
 from twospeed.report import verdict_words as words
-from twospeed.report.document import SourcePart, WorkloadPart
+from twospeed.report.build import source_part, workload_part
 from twospeed.report.numbers import percent, tokens
 from twospeed.report.verdict import (
     ArmKind,
     ArmPart,
     Change,
+    Method,
     PhasePart,
     PhaseParts,
     PredictionPart,
@@ -46,13 +47,7 @@ def arm_part(
     return ArmPart(
         name=name,
         kind=kind,
-        source=SourcePart(
-            kind=source.kind,
-            where=source.where,
-            runtime=source.runtime,
-            runtime_version=source.runtime_version,
-            model=source.model,
-        ),
+        source=source_part(source),
         settings=dict(settings),
         facts=dict(facts),
     )
@@ -66,33 +61,23 @@ def verdict_of_trial(result: TrialResult, about: About, *, failure: str | None =
         about: arms and workload.
         failure: message of the request that failed last, if the trial ended by errors.
     """
-    phases = _parts(result.phases, result.seconds)
-    warnings = _trial_warnings(result, about, failure)
-    return Verdict(
-        twospeed_version=about.twospeed_version,
-        made_at=about.made_at,
-        verdict=words.sentence(phases),
-        method="pairs",
-        confidence=1.0 - ERROR,
+    conditions = VerdictConditions(
+        host_load=result.host_load,
+        disturbed_pairs=result.disturbed_pairs,
+        wild_pairs=result.wild_pairs,
+        drift=result.drift,
+        output_tokens_ratio=result.output_tokens_ratio,
+        prompt_tokens_ratio=result.prompt_tokens_ratio,
+        trusted=2 * result.disturbed_pairs <= len(result.pairs),
+        warnings=tuple(_trial_warnings(result, about, failure)),
+    )
+    bare = _verdict(about, "pairs", _parts(result.phases, result.seconds), conditions)
+    return replace(
+        bare,
         clock=result.clock,
-        arms=about.arms,
-        workload=_workload(about.workload),
         measured_prompt_tokens=result.main_tokens,
-        phases=phases,
         lengths=result.lengths,
         pairs=result.pairs,
-        prediction=None,
-        changes=changes(about.arms),
-        conditions=VerdictConditions(
-            host_load=result.host_load,
-            disturbed_pairs=result.disturbed_pairs,
-            wild_pairs=result.wild_pairs,
-            drift=result.drift,
-            output_tokens_ratio=result.output_tokens_ratio,
-            prompt_tokens_ratio=result.prompt_tokens_ratio,
-            trusted=2 * result.disturbed_pairs <= len(result.pairs),
-            warnings=tuple(warnings),
-        ),
         why_stopped=result.why_stopped,
         seconds_needed=result.seconds_needed,
         complete=result.why_stopped in ("settled", "budget"),
@@ -118,39 +103,40 @@ def verdict_of_sessions(
         complete: the new run was not interrupted.
         warnings: of the conditions of both runs.
     """
-    workload = result.phases["workload"]
-    then_s = result.before_s
-    now_s = then_s * workload.ratio if then_s is not None and workload.ratio else None
-    phases = _parts(result.phases, {"workload": (then_s, now_s)})
-    said = [words.SESSIONS, *_load_warning(loads), *warnings]
+    ratio, then_s = result.phases["workload"].ratio, result.before_s
+    now_s = then_s * ratio if then_s is not None and ratio is not None else None
+    doubts = [*_load_warning(loads), *warnings]
+    conditions = VerdictConditions(
+        host_load=loads[1],
+        drift=result.drift,
+        trusted=not doubts,
+        warnings=(*([] if complete else [words.INTERRUPTED]), words.SESSIONS, *doubts),
+    )
+    parts = _parts(result.phases, {"workload": (then_s, now_s)})
+    return replace(
+        _verdict(about, "sessions", parts, conditions),
+        clock=result.clock,
+        prediction=prediction,
+        why_stopped="budget" if complete else "interrupted",
+        complete=complete,
+    )
+
+
+def _verdict(
+    about: About, method: Method, phases: PhaseParts, conditions: VerdictConditions
+) -> Verdict:
+    """The document without what only one of the methods knows."""
     return Verdict(
         twospeed_version=about.twospeed_version,
         made_at=about.made_at,
         verdict=words.sentence(phases),
-        method="sessions",
+        method=method,
         confidence=1.0 - ERROR,
-        clock=result.clock,
         arms=about.arms,
-        workload=_workload(about.workload),
-        measured_prompt_tokens=None,
+        workload=workload_part(about.workload),
         phases=phases,
-        lengths=(),
-        pairs=(),
-        prediction=prediction,
         changes=changes(about.arms),
-        conditions=VerdictConditions(
-            host_load=loads[1],
-            disturbed_pairs=0,
-            wild_pairs=0,
-            drift=result.drift,
-            output_tokens_ratio=None,
-            prompt_tokens_ratio=None,
-            trusted=not warnings and not _load_warning(loads),
-            warnings=tuple(said if complete else [words.INTERRUPTED, *said]),
-        ),
-        why_stopped="budget" if complete else "interrupted",
-        seconds_needed=None,
-        complete=complete,
+        conditions=conditions,
     )
 
 
@@ -221,12 +207,3 @@ def _load_warning(loads: tuple[float | None, float | None]) -> list[str]:
     if then is None or now is None or abs(then - now) <= MOST_LOAD_APART:
         return []
     return [words.LOAD_DIFFERS.format(first=percent(then), second=percent(now))]
-
-
-def _workload(workload: Workload) -> WorkloadPart:
-    return WorkloadPart(
-        prompt_tokens=workload.prompt_tokens,
-        cached_prompt_tokens=workload.cached_prompt_tokens,
-        output_tokens=workload.output_tokens,
-        origin=workload.origin,
-    )

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from twospeed import __version__
 from twospeed.cli.measuring.conduct import workload_of
+from twospeed.cli.terminal.output import refuse_closed_stdout, write_text
 from twospeed.cli.terminal.progress import Progress
 from twospeed.cli.timing.saving import Saving
 from twospeed.cli.verifying.arms import arms_of, compares_reuse
@@ -23,17 +24,15 @@ from twospeed.cli.verifying.output import (
     deliver,
     exit_status,
     parse_fail_on,
-    write_text,
 )
 from twospeed.cli.verifying.sending import Sending
 from twospeed.cli.verifying.session import session_verdict
-from twospeed.cli.verifying.stage import Opened, Stage, told_facts
+from twospeed.cli.verifying.stage import Stage, told_facts
 from twospeed.cures.trial import Trial
 from twospeed.cures.trial_plan import TrialPlan
 from twospeed.cures.trial_result import result_of
 from twospeed.records.errors import EndpointError
 from twospeed.records.ledger import ledger_path, read_outcomes
-from twospeed.records.request_record import RequestRecord
 from twospeed.records.run import Workload
 from twospeed.records.run_file import read_run
 from twospeed.report.verdict import ArmPart, Verdict
@@ -46,6 +45,7 @@ def verified(args: Namespace) -> int:
     Raises:
         TwospeedError: nothing could be compared.
     """
+    refuse_closed_stdout(args)
     if args.ledger:
         write_text(ledger_table(read_outcomes(ledger_path(os.environ)), as_json=args.json), args)
         return 0
@@ -80,34 +80,21 @@ def trial_verdict(
         EndpointError: no request was answered.
     """
     made_at = datetime.now(UTC).isoformat(timespec="seconds")
-    first, second = stage.known[0], stage.known[1]
     workload = asked_workload(args)
-    primed = compares_reuse(stage.arms)
     with ExitStack() as files:
         savings = [files.enter_context(Saving(path)) for path in save_paths(args.save)]
-        for saving, arm in zip(savings, (first, second), strict=True):
+        for saving, arm in zip(savings, stage.known.values(), strict=True):
             saving.open(arm.source, arm.facts, made_at)
-
-        def kept(arm: int, record: RequestRecord) -> None:
-            savings[arm].add(record)
-
         sending = Sending(
             stage,
             runner,
             progress,
             seed=args.seed,
             shared=stage.arms[0].kind == "request",
-            primed=primed,
-            kept=kept,
+            primed=compares_reuse(stage.arms),
+            kept=lambda arm, record: savings[arm].add(record),
         )
-        trial = Trial(
-            sending.measure,
-            plan_for(args, workload, (first, second)),
-            lambda: time.monotonic() - stage.outside_s,
-            same_runtime=first.source.runtime == second.source.runtime,
-            round_trips_s=(first.round_trip_s, second.round_trip_s),
-            per_prompt_token=primed,
-        )
+        trial = trial_of(args, workload, stage, sending)
         announce(trial, progress)
         try:
             trial.run()
@@ -116,14 +103,30 @@ def trial_verdict(
                 saving.complete()
         except KeyboardInterrupt:
             progress.note("Stopped: what follows rests on the pairs until then.")
-    failure = last_failure(trial)
     about = About(
         arms=(arm_of(stage, 0), arm_of(stage, 1)),
         workload=workload,
         made_at=made_at,
         twospeed_version=__version__,
     )
-    return verdict_of_trial(result_of(trial), about, failure=failure)
+    return verdict_of_trial(result_of(trial), about, failure=last_failure(trial))
+
+
+def trial_of(args: Namespace, workload: Workload, stage: Stage, sending: Sending) -> Trial:
+    """The experiment for what is known of both arms."""
+    first, second = stage.known[0], stage.known[1]
+    contexts = [arm.facts.n_ctx for arm in (first, second) if arm.facts.n_ctx is not None]
+    plan = TrialPlan(
+        workload, n_ctx=min(contexts, default=None), budget_s=args.budget, seed=args.seed
+    )
+    return Trial(
+        sending.measure,
+        plan,
+        lambda: time.monotonic() - stage.outside_s,
+        same_runtime=first.source.runtime == second.source.runtime,
+        round_trips_s=(first.round_trip_s, second.round_trip_s),
+        per_prompt_token=compares_reuse(stage.arms),
+    )
 
 
 def asked_workload(args: Namespace) -> Workload:
@@ -133,14 +136,6 @@ def asked_workload(args: Namespace) -> Workload:
         otherwise = read_run(args.from_file).workload
     # Pairs are of unique prompts: nothing of them is cached.
     return replace(workload_of(args, otherwise), cached_prompt_tokens=0)
-
-
-def plan_for(args: Namespace, workload: Workload, arms: tuple[Opened, Opened]) -> TrialPlan:
-    """The experiment for what is known of both arms."""
-    contexts = [arm.facts.n_ctx for arm in arms if arm.facts.n_ctx is not None]
-    return TrialPlan(
-        workload, n_ctx=min(contexts, default=None), budget_s=args.budget, seed=args.seed
-    )
 
 
 def announce(trial: Trial, progress: Progress) -> None:

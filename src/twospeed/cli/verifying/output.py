@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from argparse import Namespace
-from io import TextIOWrapper
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +14,10 @@ from twospeed.cli.terminal.output import (
     speaks_utf8,
     wants_colour,
     write_private,
+    write_text,
 )
 from twospeed.fits.paired import PHASES, Phase
-from twospeed.records.errors import InputError, UsageError
+from twospeed.records.errors import UsageError
 from twospeed.report.verdict import Verdict, to_json
 from twospeed.report.verdict_junit import render_junit
 from twospeed.report.verdict_markdown import render_verdict_markdown
@@ -87,24 +87,6 @@ def deliver(verdict: Verdict, args: Namespace, gate: Gate | None) -> None:
     if args.junit is not None:
         write_private(Path(args.junit), render_junit(verdict, gate.failed(verdict) if gate else ()))
     write_text(rendered(verdict, args), args)
-
-
-def write_text(text: str, args: Namespace) -> None:
-    """Write to stdout or to the file of --out.
-
-    Raises:
-        InputError: it cannot be written.
-    """
-    if args.out is not None:
-        write_private(args.out, text)
-        return
-    if sys.stdout is None:  # closed before we began
-        raise InputError("Cannot write the result: stdout is closed.", hint="Use --out FILE.")
-    if (args.json or args.markdown) and isinstance(sys.stdout, TextIOWrapper):
-        # Both are UTF-8 by definition, whatever the terminal speaks.
-        sys.stdout.reconfigure(encoding="utf-8")
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 def rendered(verdict: Verdict, args: Namespace) -> str:
