@@ -68,7 +68,6 @@ def test_they_are_started_in_turn_where_it_does_not(runner):
             stage,
             runner,
             Progress(said),
-            seed=0,
             shared=False,
             primed=False,
             kept=lambda arm, record: records.append((arm, record)),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from two_machines import TwoMachines
+from two_machines import WORKLOAD, TwoMachines
 
+from twospeed.cures.trial import Trial
+from twospeed.cures.trial_plan import TrialPlan
 from twospeed.cures.trial_result import result_of
 from twospeed.records.run import Workload
 
@@ -136,8 +138,9 @@ def test_a_neighbour_never_turns_a_verdict_round(hog_from_s: float, factors):
 
 
 def test_a_neighbour_from_the_start_leaves_no_small_difference():
-    result = TwoMachines(prefill_factor=0.95, hog_from_s=0.0).result()
-    assert {found.why for found in result.phases.values()} == {"disturbed"}
+    small = TwoMachines(prefill_factor=0.97, jitter=0.01, hog_from_s=0.0).result()
+    assert small.phases["prefill"].why == "disturbed"
+    assert small.phases["decode"].verdict == "no difference shown"
     big = TwoMachines(prefill_factor=0.5, hog_from_s=0.0).result()
     assert big.phases["prefill"].verdict == "faster"
 
@@ -166,6 +169,22 @@ def test_answers_of_different_length_are_told():
     longer = TwoMachines(output_share=1.2).result()
     assert longer.output_tokens_ratio == pytest.approx(1.2, abs=0.03)
     assert "decode" not in shown(longer)
+
+
+def test_a_model_that_is_loaded_first_is_off_the_clock():
+    cold = TwoMachines(load_s=30.0)
+    result = cold.result()
+    assert cold.now_s > 85.0
+    assert result.main_tokens == 2000
+    assert result.phases["prefill"].pairs >= 14
+    assert [probe.prompt_tokens for _, probe, _ in cold.sent[:5]] == [64, 64, 64, 64, 2000]
+
+
+def test_answers_fit_the_context():
+    machines = TwoMachines(decode_s=0.001)
+    plan = TrialPlan(WORKLOAD, n_ctx=2100, budget_s=60.0, seed=0)
+    Trial(machines.measure, plan, machines.clock).run()
+    assert all(p.prompt_tokens + p.output_tokens <= 2100 for _, p, _ in machines.sent)
 
 
 def test_drift_is_told():

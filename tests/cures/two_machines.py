@@ -42,6 +42,8 @@ class TwoMachines:
     """Of the second arm's answers."""
     hog_from_s: float | None = None
     hog_factors: tuple[float, float] = (1.3, 1.3)
+    load_s: float = 0.0
+    """Before the first request, told by nobody."""
     wild_number: int | None = None
     stop_after: int | None = None
     fail_from: int | None = None
@@ -75,7 +77,8 @@ class TwoMachines:
         decode_s = self.decode_s * (output - 1) * slow * noise[1]
         if arm:
             prefill_s, decode_s = prefill_s * factor, decode_s * self.decode_factor
-        self.now_s += prefill_s + decode_s + 0.002
+        load_s = self.load_s if number == 1 else 0.0
+        self.now_s += load_s + prefill_s + decode_s + 0.002
         record = RequestRecord(
             number=number,
             step=probe.step,
@@ -83,7 +86,7 @@ class TwoMachines:
             counts=TokenCounts(
                 prompt_tokens=probe.prompt_tokens, cached_prompt_tokens=0, output_tokens=output
             ),
-            client=ClientTimes(end_s=prefill_s + decode_s + 0.002),
+            client=ClientTimes(end_s=load_s + prefill_s + decode_s + 0.002),
             server=ServerTimes(
                 told_by="timings",
                 prefill_s=prefill_s,

@@ -22,6 +22,7 @@ from twospeed.cures.pair import (
 )
 from twospeed.cures.trial_plan import HowSettled, TrialPlan
 from twospeed.fits.paired import (
+    FEWEST_PAIRS,
     LOOKS,
     PHASES,
     Comparison,
@@ -36,6 +37,8 @@ TrialStop = Literal["settled", "budget", "errors", "interrupted"]
 """settled: more pairs would not change the answer. budget: the next pair would not fit. errors: two
 pairs in a row were not answered. interrupted: it never came to an end of its own."""
 FULL_WARMUPS = 2
+LOADING_SHARE = 0.05
+"""Small warm-ups that take more of the budget have waited for a model: off the clock, and again."""
 
 
 class Trial:
@@ -98,8 +101,9 @@ class Trial:
         self.why_stopped = "settled" if self.settled_with is not None else "budget"
 
     def reading(self) -> Reading:
-        """How the records are read: one clock for everything."""
-        clock: Clock = clock_for(self.pairs, same_runtime=self._same_runtime)
+        """How the records are read: one clock for everything, chosen by the first pairs."""
+        first = self.pairs[:FEWEST_PAIRS]
+        clock: Clock = clock_for(first, same_runtime=self._same_runtime)
         return Reading(
             clock=clock,
             round_trips_s=self._round_trips_s,
@@ -127,6 +131,9 @@ class Trial:
 
     def _warm_up(self) -> bool:
         small = self._both(self.plan.small_warmup(), 0)
+        if small is not None and self.elapsed_s > LOADING_SHARE * self.plan.budget_s:
+            self._began_s = self._clock()
+            small = self._both(self.plan.small_warmup(), 0)
         if small is None:
             return False
         self.plan.choose_lengths([sample.record for sample in small])

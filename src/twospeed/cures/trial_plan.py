@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from twospeed.fits.ladder import longest_prompt
+from twospeed.fits.ladder import MARGIN_TOKENS, longest_prompt
 from twospeed.fits.paired import MOST_PAIRS
 from twospeed.fits.plan import DECODE_TARGET_S, LEAST_OUTPUT_TOKENS, TIGHT_OUTPUT_TOKENS
 from twospeed.fits.rates import rates_of, spent_s
@@ -61,6 +61,9 @@ class TrialPlan:
         self.main_tokens = longest_prompt(workload.prompt_tokens, n_ctx)
         self.output_tokens = min(workload.output_tokens, LEAST_OUTPUT_TOKENS)
         self._random = random.Random(seed)  # noqa: S311 (lots, not secrets)
+        self._room_tokens = (
+            workload.output_tokens if n_ctx is None else n_ctx - self.main_tokens - MARGIN_TOKENS
+        )
         self._block_first = 0
 
     def small_warmup(self) -> Probe:
@@ -78,7 +81,8 @@ class TrialPlan:
         step_s = rates.rough_decode_per_token_s
         if step_s:
             wanted = max(round(DECODE_TARGET_S / step_s), LEAST_OUTPUT_TOKENS)
-            self.output_tokens = max(min(wanted, self.workload.output_tokens), TIGHT_OUTPUT_TOKENS)
+            most = min(self.workload.output_tokens, self._room_tokens)
+            self.output_tokens = max(min(wanted, most), TIGHT_OUTPUT_TOKENS)
         token_s = (rates.rough_prefill_per_token_s or 0.0) / COLD_FACTOR
         answer_s = self.output_tokens * (step_s or 0.0)
         self._halve_until_it_fits(lambda: 2.0 * (self.main_tokens * token_s + answer_s))

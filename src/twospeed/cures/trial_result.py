@@ -134,6 +134,8 @@ def _disturbed(found: Comparison, undisturbed: float | None) -> Comparison:
     """
     if found.ratio is None or found.low is None or found.high is None:
         return found
+    if undisturbed is None and found.verdict == "no difference shown":
+        return found
     margin = ALL_ALONG_MARGIN if undisturbed is None else DISTURBED_MARGIN
     beyond = log(found.low) > margin or log(found.high) < -margin
     agrees = undisturbed is None or undisturbed * log(found.ratio) > 0

@@ -89,7 +89,6 @@ def trial_verdict(
             stage,
             runner,
             progress,
-            seed=args.seed,
             shared=stage.arms[0].kind == "request",
             primed=compares_reuse(stage.arms),
             kept=lambda arm, record: savings[arm].add(record),

@@ -53,7 +53,6 @@ class Repeating:
             self._stage,
             runner,
             self._progress,
-            seed=self._args.seed,
             shared=False,
             primed=primed,
             kept=lambda _, record: self._book.add(record),

@@ -22,14 +22,14 @@ PRIMING_TOKENS = 1
 class Sending:
     """Sends probes to the arms of a stage.
 
-    Both arms of a pair get the same text, so that it is the same work. Where both are one server,
-    which may keep it, they get two texts of the same number of words.
+    Prompts are new in every run, so that no server knows them from the one before. Both arms of a
+    pair get the same text, so that it is the same work. Where both are one server, which may keep
+    it, they get two texts of the same number of words.
 
     Args:
         stage: with its arms open.
         runner: event loop that all requests run in.
         progress: the live line.
-        seed: of the prompts.
         shared: both arms are one server.
         primed: most of each prompt is sent once before, so that it can be reused.
         kept: told of every record, with its arm.
@@ -41,7 +41,6 @@ class Sending:
         runner: asyncio.Runner,
         progress: Progress,
         *,
-        seed: int,
         shared: bool,
         primed: bool,
         kept: Callable[[int, RequestRecord], None],
@@ -49,7 +48,7 @@ class Sending:
         self._stage = stage
         self._runner = runner
         self._progress = progress
-        self._writer = PromptWriter(seed)
+        self._writer = PromptWriter()
         self._shared = shared
         self._primed = primed
         self._kept = kept
