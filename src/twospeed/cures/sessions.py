@@ -7,7 +7,8 @@ interval is widened for that (see `fits.paired.compare_sessions`).
 
 from __future__ import annotations
 
-from math import log
+from collections.abc import Mapping
+from math import exp, log
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,7 +32,7 @@ class SessionResult(Struct, frozen=True, kw_only=True):
     """Seconds saved on it now."""
     clock: str
     drift: dict[Phase, float]
-    """Log change over the new run."""
+    """By which share the new run became slower, beyond its scatter."""
 
 
 class _Parts(Struct, frozen=True, kw_only=True):
@@ -58,35 +59,38 @@ def compare_runs(before: Run, now: Run, after: Workload, *, reuse: bool = False)
     """
     then = observe(before)
     today = observe(replace(now, workload=before.workload))
-    prefills = (
-        _prefills(then, then),
-        _prefills_of_known(then, now) if reuse else _prefills(then, today),
-    )
-    decodes = _decodes(then, then), _decodes(then, today)
-    drift: dict[Phase, float] = {
-        "prefill": shown_drift(prefills[1]),
-        "decode": shown_drift(decodes[1]),
+    known = _prefills_of_known(then, now) if reuse else _prefills(then, today)
+    seen: dict[Phase, tuple[list[float], list[float]]] = {
+        "prefill": (_prefills(then, then), known),
+        "decode": (_decodes(then, then), _decodes(then, today)),
     }
-    same_clock = _clock(then) == _clock(today) or reuse
-    prefill = compare_sessions(*prefills, drift["prefill"]) if same_clock else _no_clock()
-    decode = compare_sessions(*decodes, drift["decode"]) if same_clock else _no_clock()
+    drift = {phase: shown_drift(values[1]) for phase, values in seen.items()}
+    phases = {
+        phase: compare_sessions(*values, drift[phase])
+        if reuse or _clock(then) == _clock(today)
+        else _unknown()
+        for phase, values in seen.items()
+    }
     first = _parts(then, before.workload)
-    left = _parts(then, after if not reuse else replace(after, cached_prompt_tokens=0))
-    if first is None or left is None:
-        workload, before_s, saved = _no_clock(), None, None
-    else:
-        fixed_s = (today.budget.load_s or 0.0) + (today.budget.queue_s or 0.0)
-        before_s = first.total_s
-        workload = whole(
-            [(prefill, left.prefill_s), (decode, left.decode_s)], fixed_s=fixed_s, first_s=before_s
-        )
-        saved = _saved(workload, before_s)
+    left = _parts(then, replace(after, cached_prompt_tokens=0) if reuse else after)
+    workload = _unknown() if first is None or left is None else _whole(phases, first, left, today)
     return SessionResult(
-        phases={"prefill": prefill, "decode": decode, "workload": workload},
-        before_s=before_s,
-        saved_s=saved,
+        phases={**phases, "workload": workload},
+        before_s=first.total_s if first else None,
+        saved_s=_saved(workload, first.total_s) if first else None,
         clock=_clock(then),
-        drift=drift,
+        drift={phase: exp(change) - 1.0 for phase, change in drift.items()},
+    )
+
+
+def _whole(
+    phases: Mapping[Phase, Comparison], first: _Parts, left: _Parts, today: Observed
+) -> Comparison:
+    """The whole request: what is left of it, at the new speeds, against what it was."""
+    return whole(
+        [(phases["prefill"], left.prefill_s), (phases["decode"], left.decode_s)],
+        fixed_s=(today.budget.load_s or 0.0) + (today.budget.queue_s or 0.0),
+        first_s=first.total_s,
     )
 
 
@@ -153,5 +157,5 @@ def _clock(seen: Observed) -> str:
     return " and ".join(sorted(origins))
 
 
-def _no_clock() -> Comparison:
+def _unknown() -> Comparison:
     return Comparison(verdict="cannot tell", why="not_measured")
