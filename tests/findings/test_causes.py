@@ -43,7 +43,9 @@ def test_healthy_runs_have_no_findings(runs):
 def test_every_family_is_discovered_in_diagnostic_order():
     rooms = [find.__module__.rsplit(".", 1)[-1] for find in finders()]
     assert rooms == [
-        "measurement", "host", "waits", "placement", "prompt_cache", "prefill", "decode",
+        "measurement", "host", "waits", "buffering", "shared_batch",
+        "placement", "cpu_fallback", "memory_spill", "multi_device",
+        "prompt_cache", "prefill", "depth", "decode", "decode_work", "threads", "throttled",
     ]  # fmt: skip
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from twospeed.records.request_record import ServerTimes, TokenCounts
+from twospeed.records.request_record import ServerSigns, ServerTimes, TokenCounts
+from twospeed.runtimes.llama_timings import llama_signs
 from twospeed.runtimes.registry import runtime_by_id
+from twospeed.wire.reading import Progress, StreamReading
 
 COLD_TIMINGS = {
     "cache_n": 0,
@@ -158,6 +160,31 @@ def test_llama_server_counts_only_fresh_tokens_in_anthropic_style(interpret):
 
 
 # Ollama.
+
+
+@pytest.mark.parametrize(
+    ("processed", "step"),
+    [
+        ([0, 8, 16, 24, 27], 8),
+        ([310, 2358, 4020], 2048),
+        ([24, 500], None),
+        ([0, 0, 512], None),
+        ([], None),
+    ],
+)
+def test_llama_server_shows_the_steps_of_prefill(processed, step):
+    reading = StreamReading(
+        progress=[Progress(at_ns=n, processed=done, total=4020) for n, done in enumerate(processed)]
+    )
+    signs = llama_signs(reading)
+    assert (signs.prefill_step_tokens if signs else None) == step
+
+
+def test_llama_server_shows_drafted_tokens():
+    timings = {"draft_n": 282, "draft_n_accepted": 21}
+    signs = llama_signs(StreamReading(timings=timings))
+    assert signs == ServerSigns(drafted_tokens=282, accepted_tokens=21)
+    assert llama_signs(StreamReading(timings={"predicted_n": 5})) is None
 
 
 def test_ollama_cold_without_a_cached_count(interpret):

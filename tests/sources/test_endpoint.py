@@ -144,6 +144,45 @@ def test_repeats_send_the_very_same_text_and_new_prompts_share_no_beginning():
     assert (record.repeats, record.step) == (1, "reuse")
 
 
+def test_a_turn_more_sends_the_conversation_so_far():
+    async def talk(endpoint, server):
+        await endpoint.measure(PROBE, 1)
+        more = Probe(step="reuse", prompt_tokens=100, output_tokens=8, repeats=1, change="appended")
+        record = await endpoint.measure(more, 2)
+        return record, [request.json["messages"] for request in server.asked(CHAT)]
+
+    record, (first, second) = run({CHAT: GOOD_STREAM}, talk)
+    assert [turn["role"] for turn in second] == ["user", "assistant", "user"]
+    assert second[0] == first[0]
+    assert second[1]["content"]
+    assert second[2]["content"] != first[0]["content"]
+    assert (record.repeats, record.change) == (1, "appended")
+
+
+def test_another_conversation_is_a_new_prompt():
+    async def talk(endpoint, server):
+        await endpoint.measure(PROBE, 1)
+        other = Probe(step="reuse", prompt_tokens=100, output_tokens=8, repeats=1, change="other")
+        await endpoint.measure(other, 2)
+        return [request.json["messages"][0]["content"] for request in server.asked(CHAT)]
+
+    first, second = run({CHAT: GOOD_STREAM}, talk)
+    assert first.split()[0] != second.split()[0]
+
+
+def test_requests_together_travel_at_the_same_time():
+    async def talk(endpoint, server):
+        probe = Probe(step="together", prompt_tokens=100, output_tokens=8)
+        records = await endpoint.measure_together([probe, probe, probe], 5)
+        return records, {request.connection for request in server.asked(CHAT)}
+
+    records, connections = run({CHAT: GOOD_STREAM}, talk)
+    assert [record.number for record in records] == [5, 6, 7]
+    assert {record.other_requests for record in records} == {2}
+    assert all(record.error is None for record in records)
+    assert len(connections) == 3
+
+
 def test_a_text_of_the_users_own():
     async def talk(endpoint, server):
         await endpoint.measure(PROBE, 1, prompt="My own words.", stream=False)

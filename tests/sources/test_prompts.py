@@ -166,3 +166,39 @@ def test_nothing_is_learned_from_a_text_of_the_users_own():
 def test_a_tokenizer_that_lies_does_not_blow_the_prompt_up(tokens: int):
     lengths, _ = sized([500, 1000], template=0, count=lambda _: tokens, runtime=Counting())
     assert max(lengths) < 10_000
+
+
+def shared_start(one: str, other: str) -> int:
+    """Words that two texts share from the start."""
+    pairs = zip(one.split(), other.split(), strict=False)
+    return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+
+@pytest.mark.parametrize(
+    ("change", "least", "most"),
+    [("end_edited", 0.85, 0.97), ("middle_edited", 0.48, 0.55), ("start_edited", 0.0, 0.02)],
+)
+def test_an_edit_keeps_what_comes_before_it(change, least, most):
+    writer = PromptWriter(1)
+    prompt = writer.write(600)
+    edited = writer.changed(prompt, "", change)
+    assert edited.words == prompt.words == len(edited.text.split())
+    assert least <= shared_start(prompt.text, edited.text) / prompt.words <= most
+
+
+@pytest.mark.parametrize("change", [None, "same", "returned"])
+def test_the_same_prompt_again(change):
+    writer = PromptWriter(1)
+    prompt = writer.write(600)
+    assert writer.changed(prompt, "an answer", change) == prompt
+
+
+def test_a_turn_more_keeps_the_conversation():
+    writer = PromptWriter(1)
+    prompt = writer.write(600)
+    next_turn = writer.changed(prompt, "an answer", "appended")
+    assert next_turn.earlier == ((prompt.text, "an answer"),)
+    assert next_turn.text.endswith(CLOSING)
+    assert 20 < len(next_turn.text.split()) < 100
+    third = writer.changed(next_turn, "another", "appended")
+    assert third.earlier == (*next_turn.earlier, (next_turn.text, "another"))

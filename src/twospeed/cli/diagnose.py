@@ -6,6 +6,7 @@ import os
 from argparse import (
     ArgumentParser,
     ArgumentTypeError,
+    BooleanOptionalAction,
     Namespace,
     RawDescriptionHelpFormatter,
 )
@@ -107,6 +108,11 @@ def _cost_arguments(parser: ArgumentParser) -> None:
         "--ignore-timings",
         action="store_true",
         help="judge by arrival times alone, as for a runtime without clocks of its own",
+    )
+    cost.add_argument(
+        "--together",
+        action=BooleanOptionalAction,
+        help="also send two and four requests at once (default: only to a server on this machine)",
     )
     cost.add_argument(
         "--no-probe",

@@ -47,7 +47,8 @@ SlowPhase = Literal["prefill", "decode", "both", "queue", "load", "network", "no
 Certainty = Literal["measured", "reported", "inferred", "possible"]
 """How well a cause is shown.
 
-measured: two of our own measurements differ by it. reported: the runtime says so.
+measured: our own measurements, or the rows of one table, differ by it.
+reported: the runtime says so.
 inferred: it follows from measured numbers and an assumption that the evidence names.
 possible: it would explain the numbers, and so would something else.
 """

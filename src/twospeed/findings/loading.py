@@ -38,7 +38,7 @@ def observe_load(run: Run, cold: PrefillFit | None) -> Load:
     """
     if run.loading_s is not None:
         return Load(seconds=run.loading_s, origin="client", certainty="measured")
-    answered = [record for record in run.records if record.error is None]
+    answered = [r for r in run.records if r.error is None and r.step != "together"]
     loads = [r.server.load_s for r in answered if r.server and r.server.load_s is not None]
     first = min(answered, key=lambda record: record.number, default=None)
     if first is None:

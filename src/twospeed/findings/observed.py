@@ -13,8 +13,10 @@ from twospeed.findings.budget import (
     slow_phase,
     time_budget,
 )
+from twospeed.findings.bursts import Holding, observe_holding
 from twospeed.findings.clocks import Disagreement, observe_clocks
 from twospeed.findings.finding import SlowPhase
+from twospeed.findings.judgement import settled
 from twospeed.findings.loading import Load, observe_load
 from twospeed.findings.phase_times import (
     PhaseTimes,
@@ -24,6 +26,8 @@ from twospeed.findings.phase_times import (
 )
 from twospeed.findings.reuse import CacheObservation, observe_reuse
 from twospeed.findings.steadiness import is_unsteady
+from twospeed.findings.summary import LoadView, view_load
+from twospeed.findings.table import is_noisy
 from twospeed.findings.waiting import (
     Queue,
     Reasoning,
@@ -33,7 +37,7 @@ from twospeed.findings.waiting import (
 )
 from twospeed.fits.interval import Interval
 from twospeed.limits.ceilings import Limits, limits_of
-from twospeed.records.run import Run
+from twospeed.records.run import Goals, Run
 
 
 class Observed(PhaseTimes, frozen=True, kw_only=True):
@@ -49,6 +53,10 @@ class Observed(PhaseTimes, frozen=True, kw_only=True):
     """Set when the server's clock and ours disagree."""
     unsteady: bool
     """True when repeats of the same request differ too much to be believed."""
+    holding: Holding | None = None
+    """Set when text is held back between server and client."""
+    load_view: LoadView | None = None
+    """What sums over many requests tell, where there are no single ones."""
     budget: TimeBudget
     wait: Wait
     stream: Stream
@@ -65,7 +73,8 @@ def observe(run: Run) -> Observed:
 
     Where the server tells less time than its user waited, its clock is left out.
     """
-    clocks = observe_clocks(run)
+    holding = observe_holding(run)
+    clocks = None if holding is not None else observe_clocks(run)
     if clocks is not None and clocks.server_tells_less:
         run = replace(run, ignore_timings=True)
     times = phase_times(run)
@@ -74,6 +83,10 @@ def observe(run: Run) -> Observed:
     budget = _budget(run, times, reasoning, load, queue)
     wait = judge_wait(budget, run.goals, prefill=times.prefill_s, answer_seen=reasoning.answer_seen)
     stream = judge_stream(times.decode_tps, run.goals)
+    parted = times.prefill_s is not None or times.decode_s is not None
+    view = None if parted else view_load(run.summary, run.goals)
+    if view is not None:
+        budget, wait, stream = _by_load(view, run.goals)
     return Observed(
         **asdict(times),
         run=run,
@@ -83,12 +96,54 @@ def observe(run: Run) -> Observed:
         reasoning=reasoning,
         reuse=observe_reuse(run, times.prefill),
         clocks=clocks,
-        unsteady=is_experiment(run) and is_unsteady(times.prefill_seen, times.decode_seen),
+        unsteady=_is_unsteady(run, times),
+        holding=holding,
+        load_view=view,
         budget=budget,
         wait=wait,
         stream=stream,
-        slow_phase=slow_phase(budget, wait, stream),
+        slow_phase=_slow_phase(run, times, view, slow_phase(budget, wait, stream)),
     )
+
+
+def _slow_phase(
+    run: Run, times: PhaseTimes, view: LoadView | None, by_goals: SlowPhase
+) -> SlowPhase:
+    """By the goals, then by what else the evidence shows; nothing where it cannot be believed."""
+    if is_noisy(run.points):
+        return "both" if by_goals == "both" else "unknown"
+    by_goals = view.phase if view is not None else by_goals
+    return settled(run, times, by_goals)
+
+
+def _by_load(view: LoadView, goals: Goals) -> tuple[TimeBudget, Wait, Stream]:
+    """Budget and judgement of a load: its wait is not parted, except into a queue."""
+    queue_s = view.ttft_s if view.queued else None
+    budget = TimeBudget(
+        queue_s=queue_s,
+        unexplained_s=None if view.queued else view.ttft_s,
+        total_s=view.ttft_s,
+    )
+    wait, tps = view.ttft_s, view.stream_tps
+    return (
+        budget,
+        Wait(
+            seconds=wait,
+            goal_s=goals.wait_s,
+            verdict="unknown" if wait is None else "slow" if wait > goals.wait_s else "fine",
+        ),
+        Stream(
+            tps=tps,
+            goal_tps=goals.stream_tps,
+            verdict="unknown" if tps is None else "slow" if tps < goals.stream_tps else "fine",
+        ),
+    )
+
+
+def _is_unsteady(run: Run, times: PhaseTimes) -> bool:
+    if is_noisy(run.points):
+        return True
+    return is_experiment(run) and is_unsteady(times.prefill_seen, times.decode_seen)
 
 
 def is_experiment(run: Run) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from twospeed.findings.direct import direct_per_token, direct_prefill
+from twospeed.findings.direct import direct_per_token, direct_prefill, direct_wait, lone_per_token
+from twospeed.findings.table import slowest_setup, table_decode, table_prefill, table_seconds
 from twospeed.fits.decode import DecodeFit, fit_decode
 from twospeed.fits.interval import Interval
 from twospeed.fits.observations import DecodePoint, PrefillPoint, decode_points, prefill_points
@@ -53,9 +54,11 @@ def decode_steps(workload: Workload) -> int:
 
 def phase_times(run: Run) -> PhaseTimes:
     """Seconds and speed of both phases of the workload's request."""
-    seen = decode_points(run.records, ignore_timings=run.ignore_timings)
+    seen = _decode_seen(run)
     fit = fit_decode(seen)
     per_token = _per_token(fit, seen, mid_answer_depth(run.workload))
+    if per_token is None and not run.records:
+        per_token = lone_per_token(seen)
     return PhaseTimes(
         **asdict(_prefill_times(run)),
         decode_seen=tuple(seen),
@@ -65,21 +68,57 @@ def phase_times(run: Run) -> PhaseTimes:
     )
 
 
+def _decode_seen(run: Run) -> list[DecodePoint]:
+    """Timings of requests, shared ones where there are no others, else of a benchmark table."""
+    alone = decode_points(run.records, ignore_timings=run.ignore_timings)
+    shared = alone or decode_points(run.records, ignore_timings=run.ignore_timings, shared=True)
+    return shared or table_decode(slowest_setup(run.points))
+
+
+def _prefill_seen(run: Run) -> list[PrefillPoint]:
+    for shared in (False, True):
+        seen = prefill_points(
+            run.records,
+            round_trip_s=run.round_trip_s,
+            ignore_timings=run.ignore_timings,
+            shared=shared,
+        )
+        if seen:
+            return seen
+    return table_prefill(slowest_setup(run.points))
+
+
 def _prefill_times(run: Run) -> PrefillTimes:
-    seen = prefill_points(
-        run.records, round_trip_s=run.round_trip_s, ignore_timings=run.ignore_timings
-    )
+    seen = _prefill_seen(run)
     fit, work = fit_prefill(seen), run.workload
     cached = work.prompt_tokens - uncached_tokens(work)
     if fit is not None:
         seconds: Interval | None = fit.seconds(work.prompt_tokens, cached)
     else:
-        seconds = direct_prefill(seen, work.prompt_tokens, cached)
+        seconds = _direct(run, seen, cached)
     return PrefillTimes(
         prefill_seen=tuple(seen),
         prefill=fit,
         prefill_s=seconds,
         prefill_tps=_rate(seconds, uncached_tokens(work)),
+    )
+
+
+def _direct(run: Run, seen: list[PrefillPoint], cached: int) -> Interval | None:
+    """Prefill of nearly the same prompt, however short, else what its user waited for it."""
+    prompt = run.workload.prompt_tokens
+    if not run.records:
+        return table_seconds(seen, prompt - cached)
+    tiny = prefill_points(
+        run.records,
+        round_trip_s=run.round_trip_s,
+        ignore_timings=run.ignore_timings,
+        fewest_tokens=1,
+    )
+    return (
+        direct_prefill(seen, prompt, cached)
+        or direct_prefill(tiny, prompt, cached)
+        or direct_wait(run.records, prompt, cached)
     )
 
 

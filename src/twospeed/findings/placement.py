@@ -1,36 +1,49 @@
-"""Where the weights lie: part of them in slower memory sets the pace of every token."""
+"""Where weights and context lie: a part of them in slower memory sets the pace."""
 
 from __future__ import annotations
 
 from twospeed.findings.finding import Evidence, Finding
+from twospeed.findings.lost_time import lost_seconds
 from twospeed.findings.observed import Observed
-from twospeed.fits.interval import Interval
-from twospeed.records.run import RuntimeFacts
+from twospeed.findings.offload import ALL_OF_IT, SLOWER, gpu_share, offload_saving_frac
+from twospeed.findings.slowness import decode_is_slow, is_slow, is_undivided
+from twospeed.findings.table import Contrast, contrasts
+
+__all__ = ["ALL_OF_IT", "SLOWER", "find", "gpu_share", "offload_saving_frac"]
 
 ORDER = 30
 
-SLOWER = Interval(4.0, 10.0, 18.0)
-"""How many times slower system memory is than the memory of a graphics card.
+KV_OFF_GPU_DECODE = 0.47
+KV_OFF_GPU_PREFILL = 0.06
+"""Speed that is left of each phase with the KV cache in system memory.
 
-Source: docs/physics.md, Offload: 14B on 448 GB/s beside dual-channel DDR4, 83 % of the layers on
-the card give 29 % of full speed, hence 15; unified or multi-channel memory is nearer to 4.
+Source: docs/physics.md, Offload.
 """
-ALL_OF_IT = 0.99
-"""Sizes are rounded by the runtimes that tell them."""
+CLIFF = 1.3
+"""Rows of a table that differ in layers only, and so many times in speed, show what these cost."""
 
 
 def find(observed: Observed) -> list[Finding]:
-    """Part of the model lies outside the graphics memory, as the runtime reports."""
+    """Part of the model, or of its context, lies outside the graphics memory."""
+    return [
+        *(_kv_rows(observed) or _kv_cache(observed)),
+        *(_by_layers(observed) or _by_share(observed)),
+    ]
+
+
+def _by_share(observed: Observed) -> list[Finding]:
+    """As the runtime reports. Where the phases are not told, that it costs is only possible."""
     share = gpu_share(observed.run.facts)
-    if share is None or observed.stream.verdict != "slow":
+    undivided = is_undivided(observed)
+    if share is None or not (decode_is_slow(observed) or undivided):
         return []
     saved = offload_saving_frac(share)
     decode_s = observed.decode_s
     return [
         Finding(
             cause="placement.partial_offload",
-            phase="decode",
-            certainty="reported",
+            phase="unknown" if undivided else "decode",
+            certainty="possible" if undivided else "reported",
             costs_s=decode_s.likely * saved.likely if decode_s is not None else None,
             evidence=(
                 Evidence(
@@ -47,23 +60,89 @@ def find(observed: Observed) -> list[Finding]:
     ]
 
 
-def gpu_share(facts: RuntimeFacts) -> float | None:
-    """Share of the model in graphics memory when it is split; None when it is not, or unknown.
+def _by_layers(observed: Observed) -> list[Finding]:
+    """Rows of one table that differ in nothing but the layers on the card."""
+    pairs = [pair for pair in contrasts(observed.run.points, "layers") if _is_cliff(pair)]
+    if not pairs or not is_slow(observed):
+        return []
+    slow, fast = pairs[0].slow, pairs[0].fast
+    return [
+        Finding(
+            cause="placement.partial_offload",
+            phase=observed.slow_phase,
+            certainty="measured",
+            costs_s=lost_seconds(observed.run.workload, pairs[0]),
+            evidence=(
+                Evidence(
+                    what="layers in graphics memory",
+                    value=slow.settings["layers_offloaded"],
+                    origin="server",
+                ),
+                Evidence(
+                    what="layers of the faster rows",
+                    value=fast.settings["layers_offloaded"],
+                    origin="server",
+                ),
+                Evidence(
+                    what="decode is slower by",
+                    value=pairs[0].ratio("decode"),
+                    unit="times",
+                    origin="server",
+                ),
+            ),
+        )
+    ]
 
-    A model wholly on the processor is no split: there may be no graphics card at all.
-    """
-    if facts.size_bytes and facts.size_vram_bytes is not None:
-        share = facts.size_vram_bytes / facts.size_bytes
-    elif facts.layers_total and facts.layers_offloaded is not None:
-        share = facts.layers_offloaded / facts.layers_total
-    else:
-        return None
-    return share if 0.0 < share < ALL_OF_IT else None
+
+def _is_cliff(pair: Contrast) -> bool:
+    return bool(pair.slow.settings["layers_offloaded"]) and _ratio(pair) >= CLIFF
 
 
-def offload_saving_frac(share: float) -> Interval:
-    """Share of the decode time that full offload would save: harmonic in the two memories.
+def _ratio(pair: Contrast) -> float:
+    return max(pair.ratio("prefill"), pair.ratio("decode"))
 
-    `t = share + (1 - share) · r` against `t = 1`, r being how much slower system memory is.
-    """
-    return SLOWER.through(lambda slower: 1.0 - 1.0 / (share + (1.0 - share) * slower))
+
+def _kv_rows(observed: Observed) -> list[Finding]:
+    """Rows of one table that differ in nothing but where the KV cache lies."""
+    pairs = [p for p in contrasts(observed.run.points, "kv_cache") if _ratio(p) >= CLIFF]
+    if not pairs or not is_slow(observed):
+        return []
+    what = "with the KV cache off the card slower by"
+    ratio = Evidence(what=what, value=_ratio(pairs[0]), unit="times", origin="server")
+    return [
+        Finding(
+            cause="placement.kv_cache_off_gpu",
+            phase=observed.slow_phase,
+            certainty="measured",
+            costs_s=lost_seconds(observed.run.workload, pairs[0]),
+            evidence=(ratio,),
+        )
+    ]
+
+
+def _kv_cache(observed: Observed) -> list[Finding]:
+    """The runtime put the KV cache into system memory although layers are on a card."""
+    facts = observed.run.facts
+    on_a_card = bool(facts.layers_offloaded or facts.size_vram_bytes)
+    if facts.kv_cache_on_cpu is not True or not on_a_card or not is_slow(observed):
+        return []
+    if gpu_share(facts) is not None:
+        return []  # layers in system memory keep their part of the cache there
+    decode_s, prefill_s = observed.decode_s, observed.prefill_s
+    costs_s = (decode_s.likely * (1.0 - KV_OFF_GPU_DECODE) if decode_s else 0.0) + (
+        prefill_s.likely * (1.0 - KV_OFF_GPU_PREFILL) if prefill_s else 0.0
+    )
+    return [
+        Finding(
+            cause="placement.kv_cache_off_gpu",
+            phase=observed.slow_phase,
+            certainty="reported",
+            costs_s=costs_s or None,
+            evidence=(
+                Evidence(what="KV cache in system memory", value=True, origin="server"),
+                Evidence(
+                    what="layers in graphics memory", value=facts.layers_offloaded, origin="server"
+                ),
+            ),
+        )
+    ]

@@ -14,10 +14,16 @@ from pkgutil import iter_modules
 from msgspec.structs import replace
 
 from twospeed import findings
-from twospeed.findings.finding import Finding, weakened
+from twospeed.findings.finding import Cause, Finding, weakened
 from twospeed.findings.observed import Observed
 
 MOST_FINDINGS = 3
+EXPLAINING = ("placement.", "host.", "server.shared_batch", "decode.draft", "decode.sampling")
+"""Families that explain a phase as a whole, so that nothing general is left to say of it."""
+REMAINDERS: frozenset[Cause] = frozenset(
+    {"prefill.compute_low", "decode.bandwidth_bound", "decode.below_limit"}
+)
+"""Causes that mean: slower than usual, or as usual, and nothing narrower shown."""
 
 Find = Callable[[Observed], list[Finding]]
 
@@ -33,8 +39,8 @@ def finders() -> tuple[Find, ...]:
 
 def find_all(observed: Observed) -> tuple[Finding, ...]:
     """At most three findings, worst first; weakened when the conditions cannot be trusted."""
-    found = [finding for find in finders() for finding in find(observed)]
-    worst = sorted(found, key=_rank)[:MOST_FINDINGS]
+    found = _without_remainders([finding for find in finders() for finding in find(observed)])
+    worst = sorted(found, key=lambda one: _rank(observed, one))[:MOST_FINDINGS]
     if is_trusted(observed, worst):
         return tuple(worst)
     return tuple(
@@ -43,6 +49,21 @@ def find_all(observed: Observed) -> tuple[Finding, ...]:
         else replace(finding, certainty=weakened(finding.certainty))
         for finding in worst
     )
+
+
+def _without_remainders(found: Sequence[Finding]) -> list[Finding]:
+    """Drops "nothing narrower shown" where something narrower is."""
+    shown = [one for one in found if one.cause.startswith(EXPLAINING) and _is_shown(one)]
+    phases = {one.phase for one in shown}
+    return [
+        one
+        for one in found
+        if one.cause not in REMAINDERS or not phases & {one.phase, "both", "unknown"}
+    ]
+
+
+def _is_shown(finding: Finding) -> bool:
+    return finding.certainty != "possible" or finding.costs_s is not None
 
 
 def is_trusted(observed: Observed, found: Sequence[Finding]) -> bool:
@@ -55,6 +76,19 @@ def disproves(found: Sequence[Finding]) -> bool:
     return any(finding.cause == "measurement.artifact" for finding in found)
 
 
-def _rank(finding: Finding) -> tuple[bool, float]:
-    """A doubtful measurement comes before everything that rests on it; unknown costs come last."""
-    return (finding.cause != "measurement.artifact", -(finding.costs_s or 0.0))
+def _rank(observed: Observed, finding: Finding) -> tuple[bool, float]:
+    """A doubtful measurement comes before everything that rests on it, then the dearest cause.
+
+    A cause whose cost nobody knows may cost all of its phase; one that is only possible comes last.
+    """
+    costs_s = finding.costs_s
+    if costs_s is None:
+        costs_s = 0.0 if finding.certainty == "possible" else _most_s(observed, finding)
+    return (finding.cause != "measurement.artifact", -costs_s)
+
+
+def _most_s(observed: Observed, finding: Finding) -> float:
+    """All the seconds of the phase that a finding explains."""
+    prefill = observed.prefill_s.likely if observed.prefill_s is not None else 0.0
+    decode = observed.decode_s.likely if observed.decode_s is not None else 0.0
+    return {"prefill": prefill, "decode": decode}.get(finding.phase, prefill + decode)

@@ -16,6 +16,8 @@ SHOWS_QUEUE_BY_HEADERS = frozenset({"llama-server"})
 Source: llama.cpp tools/server/server-context.cpp; an idle server answers within 2 to 27 ms.
 """
 HEADERS_OF_IDLE_S = 0.05
+APART = ("warmup", "together")
+"""Requests of ours that no request of the workload is like."""
 
 
 class Queue(Struct, frozen=True, kw_only=True):
@@ -27,7 +29,7 @@ class Queue(Struct, frozen=True, kw_only=True):
 
 def observe_queue(run: Run) -> Queue:
     """Median time that a request waited for a slot."""
-    records = [r for r in run.records if r.error is None and r.step != "warmup"]
+    records = [r for r in run.records if r.error is None and r.step not in APART]
     told = [r.server.queue_s for r in records if r.server and r.server.queue_s is not None]
     if told:
         return Queue(seconds=median(told), origin="server")
@@ -65,7 +67,7 @@ def unexplained_seconds(run: Run) -> float | None:
 
 def _unexplained(run: Run, record: RequestRecord) -> float | None:
     server, ttft_s = record.server, record.client.ttft_s
-    if ttft_s is None or server is None or server.prefill_s is None or record.step == "warmup":
+    if ttft_s is None or server is None or server.prefill_s is None or record.step in APART:
         return None
     before_s = before_prefill_s(run, record) or 0.0
     return ttft_s - server.prefill_s - before_s - (run.round_trip_s or 0.0)
@@ -97,7 +99,7 @@ class Reasoning(Struct, frozen=True, kw_only=True):
 
 def observe_reasoning(records: Iterable[RequestRecord]) -> Reasoning:
     """Median share of reasoning in the output, from the server's counts, else from arrived text."""
-    usable = [r for r in records if r.error is None and r.step != "warmup"]
+    usable = [r for r in records if r.error is None and r.step not in APART]
     thinking = [r for r in usable if any(a.kind == "reasoning" for a in r.arrivals)]
     if thinking and all(_answer_chars(record) == 0 for record in thinking):
         return Reasoning(answer_seen=False)

@@ -23,6 +23,8 @@ from twospeed.records.request_record import Origin, RequestRecord
 
 FEWEST_UNCACHED_TOKENS = 16
 """Fewer are a decode step that reads all weights for little: another regime than prefill."""
+FEWEST_WINDOWS = 4
+"""Fewer windows of one answer show no course."""
 FEWEST_STEPS = 8
 """Fewer decode steps than this are drowned in the jitter of their first and last stamp."""
 
@@ -93,38 +95,51 @@ class RequestSpeeds(Struct, frozen=True, kw_only=True):
 
 
 def prefill_points(
-    records: Sequence[RequestRecord], *, round_trip_s: float | None, ignore_timings: bool
+    records: Sequence[RequestRecord],
+    *,
+    round_trip_s: float | None,
+    ignore_timings: bool,
+    fewest_tokens: int = FEWEST_UNCACHED_TOKENS,
+    shared: bool = False,
 ) -> list[PrefillPoint]:
     """Prefill timings fit for fitting, all of one clock.
 
-    Left out: warm-up, failed requests, requests that shared the server with others, and prompts of
-    which fewer than 16 tokens were new. The server's clock is taken unless `ignore_timings`, or
-    unless it covers less than half of what ours does.
+    Left out: warm-up, failed requests, requests of ours that shared the server with others (unless
+    `shared`), and prompts of which fewer than `fewest_tokens` were new. The server's clock is
+    taken unless `ignore_timings`, or unless it covers less than half of what ours does.
     """
-    usable = [record for record in records if _is_clean(record)]
-    by_server = [_prefill_point(record, server_prefill(record), "server") for record in usable]
+    kept = usable(records, shared=shared)
+    by_server = [
+        _prefill_point(record, server_prefill(record), "server", fewest_tokens) for record in kept
+    ]
     by_client = [
         _prefill_point(
-            record, client_prefill(record, round_trip_s, ignore_timings=ignore_timings), "client"
+            record,
+            client_prefill(record, round_trip_s, ignore_timings=ignore_timings),
+            "client",
+            fewest_tokens,
         )
-        for record in usable
+        for record in kept
     ]
     return _one_clock(by_server, by_client, ignore_timings=ignore_timings)
 
 
-def decode_points(records: Sequence[RequestRecord], *, ignore_timings: bool) -> list[DecodePoint]:
+def decode_points(
+    records: Sequence[RequestRecord], *, ignore_timings: bool, shared: bool = False
+) -> list[DecodePoint]:
     """Decode timings of at least 8 steps, all of one clock, chosen as for `prefill_points`."""
-    usable = [record for record in records if _is_clean(record)]
-    by_server = [_decode_point(record, server_decode(record), "server") for record in usable]
-    by_client = [_decode_point(record, client_decode(record), "client") for record in usable]
-    return _one_clock(by_server, by_client, ignore_timings=ignore_timings)
+    kept = usable(records, shared=shared)
+    by_server = [_decode_point(record, server_decode(record), "server") for record in kept]
+    by_client = [_decode_point(record, client_decode(record), "client") for record in kept]
+    points = _one_clock(by_server, by_client, ignore_timings=ignore_timings)
+    return points if ignore_timings else _with_windows(points, kept)
 
 
 def clock_disagreement(
     records: Sequence[RequestRecord], round_trip_s: float | None
 ) -> ClockDisagreement:
     """How far our clock and the server's are apart, per phase, over clean requests."""
-    clean = [record for record in records if _is_clean(record)]
+    clean = [record for record in records if _is_measured(record) and _is_alone(record)]
     prefills = [
         (ours.s, theirs.s)
         for record in clean
@@ -179,14 +194,57 @@ def _one_clock(
     return server if len(server) * 2 >= len(client) else client
 
 
-def _is_clean(record: RequestRecord) -> bool:
-    return record.error is None and record.step != "warmup" and not record.other_requests
+def usable(records: Sequence[RequestRecord], *, shared: bool = False) -> list[RequestRecord]:
+    """Requests whose timings describe the workload.
+
+    Of an experiment those that had the server for themselves, or with `shared` also the others.
+    What a user lived through counts as it was.
+    """
+    return [
+        record
+        for record in records
+        if _is_measured(record) and record.step != "together"
+        if shared or record.step == "user" or _is_alone(record)
+    ]
+
+
+def _is_measured(record: RequestRecord) -> bool:
+    return record.error is None and record.step != "warmup"
+
+
+def _is_alone(record: RequestRecord) -> bool:
+    return record.step != "together" and not record.other_requests
+
+
+def _with_windows(points: list[DecodePoint], records: list[RequestRecord]) -> list[DecodePoint]:
+    """Windows of an answer in the place of its whole, where a log tells decode as it went on."""
+    windows = {r.number: _window_points(r) for r in records if r.signs is not None}
+    return [one for point in points for one in windows.get(point.record) or [point]]
+
+
+def _window_points(record: RequestRecord) -> list[DecodePoint]:
+    prompt, before, points = _prompt_tokens(record), 0, []
+    windows = record.signs.decode_windows if record.signs else ()
+    if prompt is None or len(windows) < FEWEST_WINDOWS:
+        return []
+    for window in windows:
+        points.append(
+            DecodePoint(
+                depth_tokens=prompt + (before + window.output_tokens) / 2,
+                per_token_s=window.per_token_s,
+                steps=max(window.output_tokens - before, 1),
+                origin="server",
+                record=record.number,
+            )
+        )
+        before = window.output_tokens
+    return points
 
 
 def _prefill_point(
-    record: RequestRecord, prefill: PrefillTime | None, origin: Origin
+    record: RequestRecord, prefill: PrefillTime | None, origin: Origin, fewest_tokens: int
 ) -> PrefillPoint | None:
-    if prefill is None or prefill.uncached_tokens < FEWEST_UNCACHED_TOKENS:
+    if prefill is None or prefill.uncached_tokens < fewest_tokens:
         return None
     return PrefillPoint(
         prompt_tokens=prefill.uncached_tokens + prefill.cached_tokens,

@@ -42,7 +42,7 @@ CAUSE_TEXT: dict[Cause, str] = {
     "model.load": "the model is loaded before the prompt is read",
     "network.latency": "the connection itself is slow",
     "network.buffered_stream": "something on the way holds tokens back",
-    "measurement.artifact": "server and client clocks disagree",
+    "measurement.artifact": "the printed number cannot be what it says",
 }
 
 PART_TEXT: dict[str, str] = {
@@ -78,6 +78,8 @@ BUSY = "the machine was busy with other work"
 NEAR_GOAL = ", near the goal"
 CLOCKS_DISAGREE = "the server's clock and ours disagree by more than 10 %"
 FAILED = "{failed} of {sent} requests failed, the first one so: {message}"
+NO_SPEEDS = "next to nothing was read and written: a speed from it means nothing"
+NOISY = "rows of the table scatter by 20 % and more; measure again in peace"
 UNSTEADY = "repeats of the same request differed by more than 1.6 times; measure again in peace"
 INTERRUPTED = "stopped early: only what was measured until then"
 
@@ -91,11 +93,14 @@ def verdict(observed: Observed) -> str:
         return f"Nothing is slow here: {_wait_clause(wait)}, and {_stream_clause(stream)}."
     if phase == "unknown":
         return _unknown_verdict(wait, stream, budget)
+    if "slow" not in (wait.verdict, stream.verdict):
+        return f"{_LOSES_TIME[phase]} here: {_wait_clause(wait)}, and {_stream_clause(stream)}."
     if phase == "both":
         return (
             f"Both phases are slow: {_blame(wait, budget, prompt)}, and {_stream_clause(stream)}."
         )
-    if phase == "decode" and wait.verdict != "slow":
+    thinks = largest_wait_part(budget) == "reasoning_s"
+    if phase == "decode" and not (wait.verdict == "slow" and thinks):
         return f"Decode is what makes this slow: {_stream_clause(stream)}; {_wait_clause(wait)}."
     blame = f"{_blame(wait, budget, prompt)}; {_stream_clause(stream)}"
     return f"{_THING_BLAMED[phase]} is what makes this slow: {blame}."
@@ -108,6 +113,15 @@ _THING_BLAMED: dict[SlowPhase, str] = {
     "load": "Loading the model",
     "network": "The connection",
 }
+_LOSES_TIME: dict[SlowPhase, str] = {
+    "prefill": "Prefill loses time",
+    "decode": "Decode loses time",
+    "both": "Both phases lose time",
+    "queue": "Requests wait in line",
+    "load": "Loading the model takes time",
+    "network": "The connection loses time",
+}
+"""Where no goal is missed, or none could be judged."""
 
 
 def _blame(wait: Wait, budget: TimeBudget, prompt_tokens: int) -> str:
@@ -202,9 +216,9 @@ def warnings(observed: Observed, findings: Sequence[Finding]) -> tuple[str, ...]
     """Ours and the source's, the short ones first: a screen has room for a few lines."""
     ours = [] if observed.run.complete else [INTERRUPTED]
     if disproves(findings):
-        ours.append(CLOCKS_DISAGREE)
+        ours.append(CLOCKS_DISAGREE if observed.clocks is not None else NO_SPEEDS)
     if observed.unsteady:
-        ours.append(UNSTEADY)
+        ours.append(UNSTEADY if observed.run.records else NOISY)
     return (*ours, *observed.run.conditions.warnings, *_failures(observed.run.records))
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from twospeed.records.request_record import ServerTimes, TokenCounts
+from twospeed.records.request_record import ServerSigns, ServerTimes, TokenCounts
 from twospeed.records.run import RuntimeFacts
 from twospeed.runtimes.fields import at, context_tokens, objects, text, whole
-from twospeed.runtimes.llama_timings import completed_by, llama_times
+from twospeed.runtimes.llama_timings import completed_by, llama_signs, llama_times
 from twospeed.runtimes.runtime import (
     Answer,
     Answers,
@@ -116,6 +116,10 @@ class LlamaServer(Runtime):
     def server_times(self, reading: StreamReading, counts: TokenCounts) -> ServerTimes | None:  # noqa: ARG002
         """By `timings`."""
         return llama_times(reading.timings)
+
+    def signs(self, reading: StreamReading) -> ServerSigns | None:
+        """Steps of prefill by its progress, drafted tokens by `timings`."""
+        return llama_signs(reading)
 
     def tokenize(self, model: str | None, prompt: str) -> Ask | None:  # noqa: ARG002 - one model
         """Without special tokens, so that texts add up."""

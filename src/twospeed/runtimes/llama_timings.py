@@ -12,14 +12,17 @@ examples/server/server.cpp (`t_start_generation` is set when `n_decoded == 1`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
+from statistics import median_high
 from typing import Any
 
 from msgspec.structs import replace
 
-from twospeed.records.request_record import ServerTimes, TokenCounts
+from twospeed.records.request_record import ServerSigns, ServerTimes, TokenCounts
 from twospeed.runtimes.fields import counted_tokens, duration_s
 from twospeed.runtimes.phases import after_first, phase_times
 from twospeed.runtimes.usage import part_of
+from twospeed.wire.reading import Progress, StreamReading
 
 
 def llama_times(timings: Mapping[str, Any] | None) -> ServerTimes | None:
@@ -53,3 +56,20 @@ def completed_by(counts: TokenCounts, timings: Mapping[str, Any] | None) -> Toke
         cached_prompt_tokens=part_of(cached, prompt),
         output_tokens=counted_tokens(timings, "predicted_n") if output is None else output,
     )
+
+
+def llama_signs(reading: StreamReading) -> ServerSigns | None:
+    """Steps of prefill and drafted tokens; None where the response shows neither."""
+    signs = ServerSigns(
+        prefill_step_tokens=_step_tokens(reading.progress),
+        drafted_tokens=counted_tokens(reading.timings, "draft_n"),
+        accepted_tokens=counted_tokens(reading.timings, "draft_n_accepted"),
+    )
+    return None if signs == ServerSigns() else signs
+
+
+def _step_tokens(progress: list[Progress]) -> int | None:
+    """Tokens of a usual step; the last one holds what is left over, so two are needed."""
+    done = [report.processed for report in progress]
+    steps = [after - before for before, after in pairwise(done) if after > before]
+    return median_high(steps[:-1]) if len(steps) >= 2 else None

@@ -94,7 +94,12 @@ class LmStudio(Runtime):
         )
 
     def call(self, g: Generation) -> Call:
-        """`/api/v1/chat`, whose events tell load and prompt processing apart."""
+        """`/api/v1/chat`, whose events tell load and prompt processing apart.
+
+        It takes no answers of earlier turns; a conversation goes the OpenAI-compatible way.
+        """
+        if g.earlier:
+            return super().call(g)
         body: dict[str, Any] = {
             **({} if g.model is None else {"model": g.model}),
             "input": g.prompt,

@@ -40,6 +40,7 @@ from twospeed.runtimes.runtime import (
     Runtime,
     Setting,
     good_json,
+    messages,
 )
 from twospeed.runtimes.usage import part_of
 from twospeed.wire.reading import StreamReading
@@ -130,7 +131,7 @@ class Ollama(Runtime):
             options |= theirs
         body: dict[str, Any] = {
             **({} if g.model is None else {"model": g.model}),
-            "messages": [{"role": "user", "content": g.prompt}],
+            "messages": messages(g),
             "stream": g.stream,
             **g.extra,
             "options": options,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from twospeed.records.request_record import ServerTimes, TokenCounts
+from twospeed.records.request_record import ServerSigns, ServerTimes, TokenCounts
 from twospeed.records.run import RuntimeFacts
 from twospeed.runtimes.fields import objects, text
 from twospeed.runtimes.usage import token_counts
@@ -52,6 +52,8 @@ class Generation:
     model: str | None
     prompt: str
     output_tokens: int
+    earlier: tuple[tuple[str, str], ...] = ()
+    """Turns before the prompt: what the user said, and what was answered."""
     stream: bool = True
     exact_length: bool = True
     """Ask the runtime to ignore the end of text where it can, so that lengths are as wanted."""
@@ -215,6 +217,10 @@ class Runtime:
         """The runtime's own times of the request; None where it tells none."""
         return None
 
+    def signs(self, reading: StreamReading) -> ServerSigns | None:  # noqa: ARG002
+        """What the response shows beside counts and times; None where that is nothing."""
+        return None
+
     def tokenize(self, model: str | None, prompt: str) -> Ask | None:  # noqa: ARG002
         """The request that counts the tokens of a text; None where there is none."""
         return None
@@ -232,10 +238,20 @@ class Runtime:
         return None
 
 
+def messages(g: Generation) -> list[dict[str, str]]:
+    """The conversation as nearly every runtime takes it."""
+    turns = [
+        {"role": role, "content": said}
+        for turn in g.earlier
+        for role, said in zip(("user", "assistant"), turn, strict=True)
+    ]
+    return [*turns, {"role": "user", "content": g.prompt}]
+
+
 def openai_chat_body(g: Generation) -> dict[str, Any]:
     """The fields that every OpenAI-compatible endpoint takes."""
     body: dict[str, Any] = {
-        "messages": [{"role": "user", "content": g.prompt}],
+        "messages": messages(g),
         "max_tokens": g.output_tokens,
         "temperature": 0,
         "stream": g.stream,

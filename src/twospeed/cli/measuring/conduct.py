@@ -7,9 +7,7 @@ meet. Whatever was measured survives an interruption.
 from __future__ import annotations
 
 import asyncio
-import time
 from argparse import Namespace
-from collections.abc import Sequence
 from contextlib import ExitStack
 
 from msgspec.structs import replace
@@ -18,21 +16,16 @@ from twospeed.cli.diagnose import api_key
 from twospeed.cli.measuring.book import Book
 from twospeed.cli.measuring.connection_options import access_options
 from twospeed.cli.measuring.embedded import facts_of_engine, source_of_engine, started_engine
+from twospeed.cli.measuring.experiment import Experiment
 from twospeed.cli.measuring.this_machine import RunWatch, look_at_machine
 from twospeed.cli.terminal.progress import Progress
-from twospeed.findings.phase_times import mid_answer_depth
-from twospeed.fits.plan import Plan
-from twospeed.fits.rates import rates_of
 from twospeed.records.errors import EndpointError, UsageError
-from twospeed.records.request_record import Probe, RequestRecord
 from twospeed.records.run import Goals, Run, Workload
 from twospeed.records.run_file import read_run
 from twospeed.sources.engine.engine import Engine
 from twospeed.sources.live.discovery import find_local
 from twospeed.sources.live.endpoint import Endpoint
 from twospeed.sources.live.time_limits import Limits
-
-TICK_S = 0.5
 
 
 def measured_or_read_run(args: Namespace) -> Run:
@@ -146,7 +139,15 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
         book.round_trip(await endpoint.round_trip_s())
         watch.start()
         try:
-            await experiment(args, endpoint, watch, book, progress)
+            experiment = Experiment(
+                endpoint=endpoint,
+                watch=watch,
+                book=book,
+                progress=progress,
+                budget_s=args.budget,
+                company=wants_company(args, book.run),
+            )
+            await experiment.run()
         finally:
             watch.stop(book)
         book.complete()
@@ -177,105 +178,11 @@ async def found_url(progress: Progress) -> str:
     return found[0].url
 
 
-async def experiment(
-    args: Namespace, endpoint: Endpoint, watch: RunWatch, book: Book, progress: Progress
-) -> None:
-    """Let the plan ask until it is settled or its budget is spent.
+def wants_company(args: Namespace, run: Run) -> bool:
+    """Whether to send requests beside each other: as asked, else only to a server on this machine.
 
-    Raises:
-        EndpointError: the very first request failed, or all but the warm-up, so that there is
-            nothing to report.
+    A runtime with one slot only makes them wait, which is told by its number of slots.
     """
-    plan = plan_for(book.run, args.budget)
-    cost = plan.announce()
-    progress.note(
-        f"Sending at most {cost.requests} made-up prompts ({cost.tokens:,} tokens) in about "
-        f"{args.budget:.0f} s, {cost.seconds:.0f} at most."
-    )
-    if book.run.source.kind == "live":
-        progress.note("They may push a conversation out of the server's prompt cache.")
-    started_s = time.monotonic()
-    while (probe := plan.next_probe(book.run.records, time.monotonic() - started_s)) is not None:
-        record = await measured(endpoint, probe, watch, book, progress)
-        watch.sample()
-        book.add(record)
-        if len(book.run.records) == 1:
-            refuse_hopeless(book.run.records)
-        if record.step == "warmup" and await learned_facts(endpoint, book):
-            plan = plan_for(book.run, args.budget)
-    refuse_hopeless(book.run.records)
-    for left_out in plan.skipped:
-        book.add(left_out)
-
-
-def plan_for(run: Run, budget_s: float) -> Plan:
-    """The experiment for what is known of the endpoint."""
-    return Plan(
-        run.workload,
-        run.goals,
-        n_ctx=run.facts.n_ctx,
-        budget_s=budget_s,
-        round_trip_s=run.round_trip_s,
-        ignore_timings=run.ignore_timings,
-    )
-
-
-def refuse_hopeless(records: Sequence[RequestRecord]) -> None:
-    """End with the server's own words when the last request failed and none before was of use.
-
-    Raises:
-        EndpointError: nothing can be reported from these records.
-    """
-    error = records[-1].error if records else None
-    if error is None or any(r.error is None and r.step != "warmup" for r in records):
-        return
-    raise EndpointError(error.message, http_status=error.http_status)
-
-
-async def measured(
-    endpoint: Endpoint, probe: Probe, watch: RunWatch, book: Book, progress: Progress
-) -> RequestRecord:
-    """One request, with a live line and a watch over the machine beside it."""
-    number = len(book.run.records) + 1
-    label = f"[{number}] {probe.step}: {probe.prompt_tokens:,} tokens in"
-    estimate = running_estimate(book.run)
-    started_s = time.monotonic()
-    beside = [
-        asyncio.create_task(tick(progress, f"{label}{estimate}", started_s)),
-        asyncio.create_task(watch.glances()),
-    ]
-    try:
-        return await endpoint.measure(probe, number)
-    finally:
-        for task in beside:
-            task.cancel()
-
-
-async def tick(progress: Progress, text: str, started_s: float) -> None:
-    """Keep the live line moving."""
-    while True:
-        progress.show(f"{text} · {time.monotonic() - started_s:.0f} s", force=True)
-        await asyncio.sleep(TICK_S)
-
-
-def running_estimate(run: Run) -> str:
-    """What the curves say so far about the workload, for the live line."""
-    rates = rates_of(run.records, round_trip_s=run.round_trip_s, ignore_timings=run.ignore_timings)
-    parts = []
-    if rates.prefill is not None:
-        parts.append(f"wait ≈ {rates.prefill.seconds(run.workload.prompt_tokens).likely:.2f} s")
-    if rates.decode is not None:
-        decode_tps = rates.decode.tps(mid_answer_depth(run.workload))
-        parts.append(f"stream ≈ {decode_tps.likely:.0f} tok/s")
-    return "".join(f" · {part}" for part in parts)
-
-
-async def learned_facts(endpoint: Endpoint, book: Book) -> bool:
-    """Ask again once the model is loaded: some runtimes only then know its size and context."""
-    if book.run.source.kind == "engine":
-        return False
-    fresh = await endpoint.refresh_facts()
-    if fresh == book.run.facts:
-        return False
-    book.add(fresh)
-    return True
+    if args.together is not None:
+        return bool(args.together)
+    return run.source.local is True

@@ -59,7 +59,8 @@ class RunWatch:
 
     def stop(self, book: Book) -> None:
         """Take up what was seen, and what could not be."""
-        others = [r.other_requests for r in book.run.records if r.other_requests is not None]
+        foreign = (r.other_requests for r in book.run.records if r.step != "together")
+        others = [seen for seen in foreign if seen is not None]
         book.add(replace(self._host.stop(), other_requests=max(others, default=None)))
         if not self._local:
             return

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
+
+from msgspec import structs
 
 from twospeed.records.errors import EndpointError
 from twospeed.records.request_record import Probe, RequestRecord
@@ -76,6 +80,7 @@ class Endpoint:
         self._extra = extra
         self._sizer = PromptSizer(PromptWriter(seed), identity.runtime, self.model)
         self._prompts: dict[int, Prompt] = {}
+        self._answer_texts: dict[int, str] = {}
         self._idle = [channel]
         self.sender = Sender(access, identity.runtime)
 
@@ -209,7 +214,8 @@ class Endpoint:
         A failure does not raise: it is the record's `error`, beside whatever arrived.
 
         Args:
-            probe: wanted lengths; with `repeats` the very text of that earlier request is sent.
+            probe: wanted lengths; with `repeats` the text of that earlier request is sent, changed
+                as `change` says.
             number: its number within the run, from 1.
             prompt: the user's own text instead of a written one.
             stream: ask for a stream; without one only the end can be seen from here.
@@ -223,7 +229,13 @@ class Endpoint:
             sent = await self._prompt_for(probe, prompt, channel)
             self._prompts[number] = sent
             request = self._prepared(sent, probe, stream=stream)
-            record = await self.sender.send_alone(request, number, channel, on_text=on_text)
+            record = await self.sender.send_alone(
+                request,
+                number,
+                channel,
+                on_text=on_text,
+                on_answer=None if prompt else partial(self._answer_texts.__setitem__, number),
+            )
         finally:
             self.give_back(channel)
         if probe.repeats is None and record.counts.prompt_tokens and not record.error:
@@ -249,8 +261,11 @@ class Endpoint:
 
     async def _prompt_for(self, probe: Probe, given: str | None, channel: Channel) -> Prompt:
         """An earlier prompt, the user's own, or a new one."""
-        if probe.repeats is not None:
-            return self._prompts[probe.repeats]
+        if probe.repeats is not None and probe.change != "other":
+            before = self._prompts[probe.repeats]
+            return self._sizer.changed(
+                before, self._answer_texts.get(probe.repeats, ""), probe.change
+            )
         if given is not None:
             return Prompt.given(given)
 
@@ -263,6 +278,7 @@ class Endpoint:
         generation = Generation(
             model=self.model,
             prompt=prompt.text,
+            earlier=prompt.earlier,
             output_tokens=probe.output_tokens,
             stream=stream,
             salt=prompt.salt,
@@ -273,10 +289,37 @@ class Endpoint:
         return Prepared(
             probe=probe,
             request=self._access.request(call.path, body=call.body),
-            generation=replace(generation, prompt=""),
+            generation=replace(generation, prompt="", earlier=()),
             dialect=call.dialect,
             limits=self._limits.for_request(longest_tokens, probe.output_tokens),
         )
+
+    async def measure_together(
+        self, probes: Sequence[Probe], first_number: int
+    ) -> list[RequestRecord]:
+        """Send several requests at the same moment, each over a connection of its own.
+
+        Args:
+            probes: wanted lengths.
+            first_number: number of the first of them within the run.
+        """
+        requests = [await self.prepare(probe) for probe in probes]
+        channels = [self.take_channel() for _ in probes]
+        try:
+            await asyncio.gather(
+                *(c.open(r.limits) for c, r in zip(channels, requests, strict=True))
+            )
+            records = await asyncio.gather(
+                *(
+                    self.sender.send(request, first_number + index, channel)
+                    for index, (request, channel) in enumerate(zip(requests, channels, strict=True))
+                )
+            )
+        finally:
+            for channel in channels:
+                self.give_back(channel)
+        others = len(records) - 1
+        return [structs.replace(record, other_requests=others) for record in records]
 
     def take_channel(self) -> Channel:
         """An idle channel, or a new one for a request beside others."""

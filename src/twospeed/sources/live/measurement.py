@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -23,6 +24,8 @@ from twospeed.sources.live.target import Target
 from twospeed.wire.dialects import reading_of
 from twospeed.wire.reading import StreamReading, TextEvent
 
+OnAnswer = Callable[[str], None]
+
 BELIEVED = 2
 """A runtime may overrun the length that was asked for, hardly by more than this factor."""
 
@@ -42,6 +45,7 @@ def record_of(
     dialect: str,
     target: Target,
     started_at: str,
+    on_answer: OnAnswer | None = None,
 ) -> RequestRecord:
     """Make the record of one request; a failed one keeps what had arrived.
 
@@ -54,8 +58,11 @@ def record_of(
         dialect: in which it was asked.
         target: the endpoint, for messages.
         started_at: UTC, ISO 8601.
+        on_answer: told of the text of the answer, which no record holds.
     """
     reading, error = _read(exchange, dialect, target)
+    if on_answer is not None:
+        on_answer("".join(event.text for event in reading.text if event.kind == "answer"))
     counts, server = _meaning(runtime, reading, generation)
     return RequestRecord(
         number=number,
@@ -67,9 +74,11 @@ def record_of(
         counts=counts,
         client=_client_times(exchange, reading),
         server=server,
+        signs=runtime.signs(reading),
         arrivals=_arrivals(reading.text, exchange.sent_ns or 0),
         finish_reason=reading.finish_reason,
         repeats=probe.repeats,
+        change=probe.change,
         retries=exchange.retries,
         redirects=exchange.redirects,
         error=error,

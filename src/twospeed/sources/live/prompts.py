@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from twospeed.records.request_record import Change
 from twospeed.sources.live.words import ADJECTIVES, LINKS, NOUNS, VERBS
 
 # Before the first count: English prose in common words, and a chat template of the usual size.
@@ -19,6 +20,8 @@ CLOSING = (
     " come to an end soon."
 )
 CLOSING_WORDS = len(CLOSING.split())
+APPENDED_SENTENCES = 3
+EDITED_WORDS = 6
 # Kept steady along the text: fine tokenizers count letters more than words.
 LETTERS_PER_WORD = 4.4
 
@@ -34,6 +37,8 @@ class Prompt:
     seed: int = 0
     opening: str = field(default="", repr=False)
     """First words, which no other prompt has; empty for a text that the user gave."""
+    earlier: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Turns before this one: what was asked, and what was answered."""
 
     @classmethod
     def given(cls, text: str) -> Prompt:
@@ -66,6 +71,30 @@ class PromptWriter:
     def resized(self, prompt: Prompt, words: int) -> Prompt:
         """The same prompt with fewer or more words in its middle."""
         return self._compose(prompt.opening, prompt.seed, words)
+
+    def changed(self, prompt: Prompt, answer: str, change: Change | None) -> Prompt:
+        """An earlier prompt as the next request of an experiment sends it.
+
+        Args:
+            prompt: the earlier one.
+            answer: what was answered to it.
+            change: what to do to it; None, "same" and "returned" leave it as it is.
+        """
+        if change == "appended":
+            earlier = (*prompt.earlier, (prompt.text, answer))
+            text = " ".join(" ".join(_sentence(self._random)) for _ in range(APPENDED_SENTENCES))
+            return replace(prompt, text=f"{text} {CLOSING}", earlier=earlier)
+        if change == "start_edited":
+            return replace(prompt, text=prompt.text.replace(prompt.opening, self._opening(), 1))
+        words = prompt.text.split(" ")
+        if change == "middle_edited":
+            at = len(words) // 2
+        elif change == "end_edited":
+            at = max(len(words) - CLOSING_WORDS - EDITED_WORDS, 0)
+        else:
+            return prompt
+        words[at : at + EDITED_WORDS] = _sentence(self._random)[:EDITED_WORDS]
+        return replace(prompt, text=" ".join(words))
 
     def learn(self, words: int, tokens: int) -> None:
         """Take in that the server counted so many tokens for a prompt of so many words."""

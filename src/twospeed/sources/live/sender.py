@@ -10,7 +10,7 @@ from twospeed.records.request_record import RequestRecord
 from twospeed.runtimes.runtime import Runtime
 from twospeed.sources.live.channel import Access, Channel
 from twospeed.sources.live.garbage import collection_held
-from twospeed.sources.live.measurement import now_utc, record_of
+from twospeed.sources.live.measurement import OnAnswer, now_utc, record_of
 from twospeed.sources.live.prepared import Prepared
 from twospeed.sources.live.time_limits import Limits
 from twospeed.sources.live.transfer import OnText
@@ -36,10 +36,11 @@ class Sender:
         channel: Channel,
         *,
         on_text: OnText | None = None,
+        on_answer: OnAnswer | None = None,
     ) -> RequestRecord:
         """Send a request, and ask the server before and after it what else it is doing."""
         before = await self.other_requests(channel)
-        record = await self.send(request, number, channel, on_text=on_text)
+        record = await self.send(request, number, channel, on_text=on_text, on_answer=on_answer)
         after = None if record.error else await self.other_requests(channel)
         if after:
             # A runtime may show our own request for an instant after its last byte.
@@ -55,6 +56,7 @@ class Sender:
         channel: Channel,
         *,
         on_text: OnText | None = None,
+        on_answer: OnAnswer | None = None,
     ) -> RequestRecord:
         """Send a request beside others: nothing but it goes over the wire.
 
@@ -63,6 +65,7 @@ class Sender:
             number: its number within the run, from 1.
             channel: from `Endpoint.take_channel`; one request at a time.
             on_text: told of every read after text began; must return at once.
+            on_answer: told of the text of the answer.
         """
         started_at = now_utc()
         self._under_way += 1
@@ -84,6 +87,7 @@ class Sender:
                 dialect=request.dialect,
                 target=self._access.target,
                 started_at=started_at,
+                on_answer=on_answer,
             )
         return self._shown(record)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from twospeed.records.request_record import Change
 from twospeed.runtimes.runtime import Answer, Ask, Runtime
 from twospeed.sources.live.prompts import FIRST_TEMPLATE_TOKENS, Prompt, PromptWriter
 
@@ -49,6 +50,10 @@ class PromptSizer:
                 break
             prompt = shorter_or_longer
         return prompt
+
+    def changed(self, prompt: Prompt, answer: str, change: Change | None) -> Prompt:
+        """An earlier prompt with a change (see `PromptWriter.changed`)."""
+        return self._writer.changed(prompt, answer, change)
 
     def learn(self, prompt: Prompt, prompt_tokens: int) -> None:
         """Take in the server's count for a prompt that was sent."""

@@ -17,7 +17,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from twospeed.records.request_record import ClientTimes, RequestRecord, ServerTimes, TokenCounts
-from twospeed.runtimes.fields import context_tokens, counted_tokens, duration_s, number, text
+from twospeed.runtimes.fields import (
+    LONGEST_S,
+    context_tokens,
+    counted_tokens,
+    duration_s,
+    number,
+    text,
+)
 from twospeed.runtimes.phases import after_first, phase_times
 from twospeed.runtimes.usage import part_of
 from twospeed.sources.logs.content import Content
@@ -148,7 +155,7 @@ def _counts(value: Json, stats: Json, names: _Names) -> TokenCounts:
 def _times(stats: Json, names: _Names, output: int | None) -> ServerTimes | None:
     decode_s, steps = duration_s(stats, names.generation), after_first(output)
     speed = number(stats, names.speed)
-    if decode_s is None and speed and output and output > 1:
+    if decode_s is None and speed and output and output > 1 and output / speed <= LONGEST_S:
         decode_s, steps = output / speed, output
     return phase_times(
         "stats",

@@ -1,0 +1,105 @@
+"""More threads than there are processors for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from twospeed.findings.finding import Certainty, Evidence, Finding
+from twospeed.findings.lost_time import lost_seconds
+from twospeed.findings.observed import Observed
+from twospeed.findings.slowness import is_slow
+from twospeed.findings.table import contrasts
+from twospeed.limits.ceilings import runs_on_processor
+from twospeed.records.run import Run
+
+ORDER = 80
+
+LOSS = 1.15
+"""Rows of a table with more threads that are so many times slower show that these are too many."""
+_OPTIONS = ("-t", "--threads")
+
+
+def find(observed: Observed) -> list[Finding]:
+    """Threads beyond the processors, or a table in which fewer were faster."""
+    if not is_slow(observed):
+        return []
+    return _by_table(observed) or _by_counts(observed)
+
+
+def threads_of(run: Run) -> int | None:
+    """Threads of decode: as the runtime says, else as its command line asks for."""
+    if run.facts.threads is not None:
+        return run.facts.threads
+    server = run.machine.server if run.machine else None
+    return _asked(server.command) if server else None
+
+
+def _asked(command: Sequence[str]) -> int | None:
+    for option, value in pairwise(command):
+        if option in _OPTIONS and value.isdecimal():
+            return int(value)
+    return None
+
+
+def processors_of(run: Run) -> int | None:
+    """Processors that the server may use, as far as anybody tells."""
+    machine = run.machine
+    allowed = machine.server.allowed_cores if machine and machine.server else None
+    logical = machine.logical_cores if machine else None
+    known = [count for count in (allowed, logical, run.facts.threads_hw) if count]
+    return min(known) if known else None
+
+
+def _by_counts(observed: Observed) -> list[Finding]:
+    run = observed.run
+    threads, processors = threads_of(run), processors_of(run)
+    cores = run.machine.performance_cores if run.machine else None
+    certainty: Certainty | None = None
+    if threads and processors and threads > processors:
+        certainty = "inferred"
+    elif threads and cores and threads > cores and runs_on_processor(run.facts, run.probe):
+        certainty, processors = "possible", cores
+    if certainty is None:
+        return []
+    return [
+        Finding(
+            cause="host.threads",
+            phase=observed.slow_phase,
+            certainty=certainty,
+            costs_s=None,
+            evidence=(
+                Evidence(what="threads", value=threads, origin="server"),
+                Evidence(what="processors for them", value=processors, origin="client"),
+            ),
+        )
+    ]
+
+
+def _by_table(observed: Observed) -> list[Finding]:
+    pairs = [p for p in contrasts(observed.run.points, "threads") if p.ratio("decode") >= LOSS]
+    if not pairs:
+        return []
+    pair = max(pairs, key=lambda one: one.ratio("decode"))
+    return [
+        Finding(
+            cause="host.threads",
+            phase="decode",
+            certainty="measured",
+            costs_s=lost_seconds(observed.run.workload, pair, ("decode",)),
+            evidence=(
+                Evidence(what="threads", value=pair.slow.settings["threads"], origin="server"),
+                Evidence(
+                    what="threads of the fastest rows",
+                    value=pair.fast.settings["threads"],
+                    origin="server",
+                ),
+                Evidence(
+                    what="decode is slower by",
+                    value=pair.ratio("decode"),
+                    unit="times",
+                    origin="server",
+                ),
+            ),
+        )
+    ]

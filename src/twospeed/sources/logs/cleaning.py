@@ -1,0 +1,49 @@
+"""Takes off a line what terminals, loggers, chat programs and copying put around it."""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\[(?:0|3[0-7]|1;3[0-7])m"
+)
+_QUOTED = re.compile(r"^(?:\s*>)+ ?")
+_PREFIXES = re.compile(
+    r"^(?:"
+    r"\S{1,5}\s+\d{1,2}\s\d\d:\d\d:\d\d\s(?:\S+\s)?[\w./@-]+\[\d+\]:\s"  # journald, any language
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.,:Z+-]*\s(?:\S+\s[\w./@-]+\[\d+\]:\s)?"  # docker, ISO
+    r"|[\w.-]{1,60}\s+\|\s"  # docker compose
+    r"|\[\d{3,6}\]\s(?=\d+\.\d\d\.\d{3}\.\d{3}\s)"  # child of the llama-server router
+    r"|\(\w+ pid=\d+\)\s"  # vLLM
+    r"|\[\d{10}\]\s\[[^\]]*\]\[\s*\w+\]\s"  # nitro
+    r")"
+)
+_CLOCK = re.compile(r"^(\d+)\.(\d\d)\.(\d{3})\.(\d{3})\s([A-Z])\s")
+_BOLD = re.compile(r"^\*\*(.*?)\*\*\s*(?:<-+.*)?$")
+MOST_PREFIXES = 4
+LONGEST_LINE = 16 * 1024
+
+
+def cleaned(raw: str) -> tuple[str, float | None]:
+    """The line itself, and the seconds of the clock that llama-server prints before it.
+
+    Of several states that a terminal would show over each other all are kept.
+    """
+    text = raw[:LONGEST_LINE]
+    if "\x1b" in text or ("m" in text and "[" in text):
+        text = _ESCAPES.sub("", text)
+    text = text.replace("\r", " ").replace("Â±", "±").rstrip().removesuffix(">").rstrip()
+    if text[:1] == ">" or text[:1] == " ":
+        text = _QUOTED.sub("", text).lstrip()
+    if text[:1] == "*":
+        text = _BOLD.sub(r"\1", text)
+    for _ in range(MOST_PREFIXES):
+        found = _PREFIXES.match(text)
+        if found is None:
+            break
+        text = text[found.end() :]
+    clock = _CLOCK.match(text)
+    if clock is None:
+        return text, None
+    minutes, secs, millis, micros = (int(part) for part in clock.groups()[:4])
+    return text[clock.end() :], minutes * 60 + secs + millis / 1e3 + micros / 1e6

@@ -1,0 +1,91 @@
+"""Where the readers of lines put what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from twospeed.records.request_record import RequestRecord
+from twospeed.records.run import LoadSummary
+from twospeed.sources.logs.company import Span, beside
+from twospeed.sources.logs.content import Content
+from twospeed.sources.logs.draft import Draft
+
+MOST_RECORDS = 20_000
+"""Of a longer log the newest are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, free of whatever copying and logging put around it."""
+
+    text: str
+    number: int
+    at_s: float | None = None
+    """Seconds of the clock that the line carries; only differences mean something."""
+
+
+class Reader(Protocol):
+    """Takes the lines of one format."""
+
+    def take(self, line: Line) -> bool:
+        """Read a line; False when it is not of this format."""
+        ...
+
+    def close(self) -> None:
+        """Hand over what is not finished: the text is over."""
+        ...
+
+
+@dataclass(slots=True)
+class Collector:
+    """What all readers of one text found, in the order of the text."""
+
+    content: Content = field(default_factory=Content)
+    summary: dict[str, float | int] = field(default_factory=dict)
+    dropped: int = 0
+    """Requests of a very long log that were counted and not kept."""
+    on_request: Callable[[RequestRecord], None] | None = None
+    last: Draft | None = None
+    """The newest request, for a second program that tells of the same one."""
+    spans: list[Span | None] = field(default_factory=list)
+    """Of each record: when it was in its slot."""
+    _number: int = 0
+
+    def add(self, draft: Draft) -> None:
+        """Take up a request; one that tells no time is none."""
+        if not draft.tells_something:
+            return
+        self._number += 1
+        record = draft.record(self._number)
+        records = self.content.records
+        records.append(record)
+        self.spans.append(draft.span)
+        self.last = draft
+        self.content.end_to_end += draft.end_to_end
+        if self.on_request is not None:
+            self.on_request(record)
+        if len(records) > 2 * MOST_RECORDS:
+            del records[:MOST_RECORDS], self.spans[:MOST_RECORDS]
+            self.dropped += MOST_RECORDS
+
+    def again(self, draft: Draft) -> None:
+        """Replace the newest request: another line told more of it."""
+        if self.content.records and self.last is draft:
+            self.content.records[-1] = draft.record(self.content.records[-1].number)
+
+    def most(self, **values: float | None) -> None:
+        """Keep the largest value seen of each sum over many requests."""
+        for name, value in values.items():
+            if value is not None:
+                self.summary[name] = max(value, self.summary.get(name, value))
+
+    def finish(self) -> Content:
+        """Everything found."""
+        if self.summary:
+            self.content.summary = replace(LoadSummary(), **self.summary)
+        self.content.records = beside(self.content.records, self.spans)[-MOST_RECORDS:]
+        return self.content

@@ -1,0 +1,31 @@
+"""The readers of lines: a module of `lines` with `MARKS` and `READER` is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from twospeed.sources.logs import lines
+from twospeed.sources.logs.collector import Collector, Reader
+
+MakeReader = Callable[[Collector], Reader]
+
+
+@cache
+def makers() -> tuple[MakeReader, ...]:
+    """What makes a reader of each format."""
+    return tuple(module.READER for module in _modules())
+
+
+@cache
+def marks() -> tuple[bytes, ...]:
+    """Bytes of which at least one is in every line that matters; none is part of another."""
+    found = {mark for module in _modules() for mark in module.MARKS}
+    return tuple(sorted(one for one in found if not any(two in one for two in found - {one})))
+
+
+def _modules() -> list:  # type: ignore[type-arg]
+    names = [f"{lines.__name__}.{module.name}" for module in iter_modules(lines.__path__)]
+    return [import_module(name) for name in names]
