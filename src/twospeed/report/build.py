@@ -16,7 +16,7 @@ from twospeed.findings.observed import Observed, observe
 from twospeed.findings.registry import find_all, is_trusted
 from twospeed.fits.observations import DecodePoint, PrefillPoint, request_speeds
 from twospeed.records.request_record import Origin, RequestRecord
-from twospeed.records.run import Run, Workload
+from twospeed.records.run import Run, Source, Workload
 from twospeed.report import words
 from twospeed.report.document import (
     Balance,
@@ -53,8 +53,8 @@ def build_report(run: Run, asked: Asked | None = None) -> Report:
     return Report(
         twospeed_version=run.twospeed_version,
         made_at=run.made_at,
-        source=_source(run),
-        workload=_workload(run.workload),
+        source=source_part(run.source),
+        workload=workload_part(run.workload),
         time_budget=observed.budget,
         wait=observed.wait,
         stream=observed.stream,
@@ -99,8 +99,8 @@ def _conditions(observed: Observed, findings: Sequence[Finding]) -> ConditionsPa
     )
 
 
-def _source(run: Run) -> SourcePart:
-    source = run.source
+def source_part(source: Source) -> SourcePart:
+    """The source as documents show it."""
     return SourcePart(
         kind=source.kind,
         where=source.where,
@@ -110,7 +110,8 @@ def _source(run: Run) -> SourcePart:
     )
 
 
-def _workload(workload: Workload) -> WorkloadPart:
+def workload_part(workload: Workload) -> WorkloadPart:
+    """The workload as documents show it."""
     return WorkloadPart(
         prompt_tokens=workload.prompt_tokens,
         cached_prompt_tokens=workload.cached_prompt_tokens,

@@ -22,6 +22,7 @@ from twospeed.fits.phases import client_decode
 from twospeed.records.json_text import encoded
 from twospeed.records.request_record import Origin, RequestError, RequestRecord, TextArrival
 from twospeed.records.run import Conditions, Source
+from twospeed.report.build import source_part
 from twospeed.report.document import RequestRow, SourcePart
 
 SCHEMA: Literal["twospeed.timing/1"] = "twospeed.timing/1"
@@ -193,13 +194,7 @@ def timing_of(
     return Timing(
         twospeed_version=twospeed_version,
         made_at=made_at,
-        source=SourcePart(
-            kind=source.kind,
-            where=source.where,
-            runtime=source.runtime,
-            runtime_version=source.runtime_version,
-            model=source.model,
-        ),
+        source=source_part(source),
         requests=tuple(sheet.rows),
         summary=sheet.summary(),
         own=own,

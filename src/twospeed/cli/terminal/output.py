@@ -24,15 +24,33 @@ def deliver(report: Report, args: Namespace) -> None:
     Raises:
         InputError: the file of --out cannot be written.
     """
+    refuse_closed_stdout(args)
+    write_text(rendered(report, args), args)
+
+
+def refuse_closed_stdout(args: Namespace) -> None:
+    """Refuse to render for a stdout that is not there.
+
+    Raises:
+        InputError: it was closed before we began, and there is no --out.
+    """
+    if args.out is None and sys.stdout is None:
+        raise InputError("Cannot write the result: stdout is closed.", hint="Use --out FILE.")
+
+
+def write_text(text: str, args: Namespace) -> None:
+    """Write to stdout or to the file of --out.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
     if args.out is not None:
-        write_private(args.out, rendered(report, args))
+        write_private(args.out, text)
         return
     if (args.json or args.markdown) and isinstance(sys.stdout, TextIOWrapper):
         # Both are UTF-8 by definition, whatever the terminal speaks.
         sys.stdout.reconfigure(encoding="utf-8")
-    if sys.stdout is None:  # closed before we began
-        raise InputError("Cannot write the result: stdout is closed.", hint="Use --out FILE.")
-    sys.stdout.write(rendered(report, args))
+    sys.stdout.write(text)
     sys.stdout.flush()
 
 

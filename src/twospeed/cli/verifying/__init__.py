@@ -1,0 +1,1 @@
+"""How `twospeed verify` runs its experiment."""
