@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from live_stories import TINY
 from msgspec.structs import replace
 
 from twospeed.findings.blind_spots import blind_spots
@@ -12,20 +13,10 @@ from twospeed.records.run import (
     Conditions,
     Goals,
     MachineProbe,
-    ModelHeader,
     RuntimeFacts,
 )
 
 ON_CPU = RuntimeFacts(layers_offloaded=0, layers_total=30)
-TINY = ModelHeader(
-    file_bytes=100_000_000,
-    parameters=135_000_000,
-    active_parameters=135_000_000,
-    layers=30,
-    read_bytes_per_token=100_000_000,
-    kv_bytes_per_token_f16=23_040,
-    attention_width=576,
-)
 
 
 def causes(run):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twospeed.findings.comparison import compare
 from twospeed.findings.finding import Evidence, Finding
-from twospeed.findings.lost_time import lost_seconds
+from twospeed.findings.lost_time import shown_by_rows
 from twospeed.findings.observed import Observed
 from twospeed.findings.slowness import is_slow
 from twospeed.findings.table import contrasts
@@ -33,15 +33,7 @@ def _by_table(observed: Observed) -> list[Finding]:
             what="decode is slower by", value=pair.ratio("decode"), unit="times", origin="server"
         ),
     )
-    return [
-        Finding(
-            cause="placement.multi_device",
-            phase=observed.slow_phase,
-            certainty="measured",
-            costs_s=lost_seconds(observed.run.workload, pair),
-            evidence=evidence,
-        )
-    ]
+    return [shown_by_rows(observed, pair, "placement.multi_device", evidence)]
 
 
 def _by_requests(observed: Observed) -> list[Finding]:

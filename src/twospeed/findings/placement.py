@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twospeed.findings.finding import Evidence, Finding
-from twospeed.findings.lost_time import lost_seconds
+from twospeed.findings.lost_time import shown_by_rows
 from twospeed.findings.observed import Observed
 from twospeed.findings.offload import ALL_OF_IT, SLOWER, gpu_share, offload_saving_frac
 from twospeed.findings.slowness import decode_is_slow, is_slow, is_undivided
@@ -65,33 +65,13 @@ def _by_layers(observed: Observed) -> list[Finding]:
     pairs = [pair for pair in contrasts(observed.run.points, "layers") if _is_cliff(pair)]
     if not pairs or not is_slow(observed):
         return []
-    slow, fast = pairs[0].slow, pairs[0].fast
-    return [
-        Finding(
-            cause="placement.partial_offload",
-            phase=observed.slow_phase,
-            certainty="measured",
-            costs_s=lost_seconds(observed.run.workload, pairs[0]),
-            evidence=(
-                Evidence(
-                    what="layers in graphics memory",
-                    value=slow.settings["layers_offloaded"],
-                    origin="server",
-                ),
-                Evidence(
-                    what="layers of the faster rows",
-                    value=fast.settings["layers_offloaded"],
-                    origin="server",
-                ),
-                Evidence(
-                    what="decode is slower by",
-                    value=pairs[0].ratio("decode"),
-                    unit="times",
-                    origin="server",
-                ),
-            ),
-        )
-    ]
+    slow, fast = pairs[0].slow.settings, pairs[0].fast.settings
+    evidence = (
+        Evidence(what="layers in graphics memory", value=slow["layers_offloaded"], origin="server"),
+        Evidence(what="layers of the faster rows", value=fast["layers_offloaded"], origin="server"),
+        Evidence(what="slower by", value=_ratio(pairs[0]), unit="times", origin="server"),
+    )
+    return [shown_by_rows(observed, pairs[0], "placement.partial_offload", evidence)]
 
 
 def _is_cliff(pair: Contrast) -> bool:
@@ -109,15 +89,7 @@ def _kv_rows(observed: Observed) -> list[Finding]:
         return []
     what = "with the KV cache off the card slower by"
     ratio = Evidence(what=what, value=_ratio(pairs[0]), unit="times", origin="server")
-    return [
-        Finding(
-            cause="placement.kv_cache_off_gpu",
-            phase=observed.slow_phase,
-            certainty="measured",
-            costs_s=lost_seconds(observed.run.workload, pairs[0]),
-            evidence=(ratio,),
-        )
-    ]
+    return [shown_by_rows(observed, pairs[0], "placement.kv_cache_off_gpu", (ratio,))]
 
 
 def _kv_cache(observed: Observed) -> list[Finding]:

@@ -108,12 +108,14 @@ def _of_edits(
     observed: Observed, kept: dict[Change, float | None]
 ) -> tuple[Cause, Certainty] | None:
     """What is reused of a changed prompt, while a plain repeat is reused."""
+    if not any(map(_works, kept.values())):
+        return None
     window = observed.run.header.sliding_window if observed.run.header is not None else None
     if _is_absent(kept["end_edited"]) or (window and _is_absent(kept["middle_edited"])):
         return "prompt_cache.cannot_rewind", "inferred"
     if _works(kept["end_edited"]) and _is_absent(kept["middle_edited"]):
         return "prompt_cache.cannot_rewind", "possible"
-    if any(map(_works, kept.values())) and _is_absent(kept["appended"]):
+    if _is_absent(kept["appended"]):
         return "prompt_cache.prefix_changed", "possible"
     # Going on after another conversation is a turn appended: only where that works is it evicted.
     if _works(kept["appended"]) and _is_absent(kept["returned"]):

@@ -39,7 +39,10 @@ def finders() -> tuple[Find, ...]:
 
 def find_all(observed: Observed) -> tuple[Finding, ...]:
     """At most three findings, worst first; weakened when the conditions cannot be trusted."""
-    found = _without_remainders([finding for find in finders() for finding in find(observed)])
+    told = [finding for find in finders() for finding in find(observed)]
+    # No seconds at all are no known cost: the workload has nothing of that phase.
+    priced = [replace(finding, costs_s=finding.costs_s or None) for finding in told]
+    found = _without_remainders(priced)
     worst = sorted(found, key=lambda one: _rank(observed, one))[:MOST_FINDINGS]
     if is_trusted(observed, worst):
         return tuple(worst)

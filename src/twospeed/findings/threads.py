@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from twospeed.findings.finding import Certainty, Evidence, Finding
-from twospeed.findings.lost_time import lost_seconds
+from twospeed.findings.lost_time import shown_by_rows
 from twospeed.findings.observed import Observed
 from twospeed.findings.slowness import is_slow
 from twospeed.findings.table import contrasts
@@ -81,25 +81,12 @@ def _by_table(observed: Observed) -> list[Finding]:
     if not pairs:
         return []
     pair = max(pairs, key=lambda one: one.ratio("decode"))
-    return [
-        Finding(
-            cause="host.threads",
-            phase="decode",
-            certainty="measured",
-            costs_s=lost_seconds(observed.run.workload, pair, ("decode",)),
-            evidence=(
-                Evidence(what="threads", value=pair.slow.settings["threads"], origin="server"),
-                Evidence(
-                    what="threads of the fastest rows",
-                    value=pair.fast.settings["threads"],
-                    origin="server",
-                ),
-                Evidence(
-                    what="decode is slower by",
-                    value=pair.ratio("decode"),
-                    unit="times",
-                    origin="server",
-                ),
-            ),
-        )
-    ]
+    slow, fast = pair.slow.settings["threads"], pair.fast.settings["threads"]
+    evidence = (
+        Evidence(what="threads", value=slow, origin="server"),
+        Evidence(what="threads of the fastest rows", value=fast, origin="server"),
+        Evidence(
+            what="decode is slower by", value=pair.ratio("decode"), unit="times", origin="server"
+        ),
+    )
+    return [shown_by_rows(observed, pair, "host.threads", evidence, phase="decode")]

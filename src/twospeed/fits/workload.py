@@ -24,7 +24,7 @@ def typical_workload(records: Sequence[RequestRecord], origin: WorkloadFrom) -> 
     known = [part for part in parts if part is not None]
     if not known:
         return None
-    outputs = [r.counts.output_tokens for r in usable if r.counts.output_tokens is not None]
+    outputs = [tokens for tokens in map(_output_tokens, usable) if tokens is not None]
     prompt = round(median(prompt for prompt, _ in known))
     uncached = round(median(uncached for _, uncached in known))
     return Workload(
@@ -42,3 +42,9 @@ def _lengths(record: RequestRecord) -> tuple[int, int] | None:
         return sum(parts), parts[0]
     prompt = record.counts.prompt_tokens
     return None if prompt is None else (prompt, prompt)
+
+
+def _output_tokens(record: RequestRecord) -> int | None:
+    """Tokens of the answer, or those that its decode was timed over."""
+    told = record.counts.output_tokens
+    return told if told is not None or record.server is None else record.server.decode_steps
