@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO, get_args
 
+from twospeed.cli.terminal.abilities import shows_colour
 from twospeed.findings.budget import inconclusive
 from twospeed.findings.finding import CAUSES, SlowPhase
 from twospeed.records.errors import InputError, UsageError
@@ -70,10 +71,8 @@ def speaks_utf8(stream: TextIO) -> bool:
 
 
 def wants_colour(args: Namespace) -> bool:
-    """Colour only on a terminal, never against NO_COLOR (no-color.org)."""
-    if args.no_color or args.out is not None or os.environ.get("NO_COLOR"):
-        return False
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    """Colour where the report goes to a terminal that may show it."""
+    return args.out is None and shows_colour(no_color=args.no_color)
 
 
 def write_private(path: Path, text: str) -> None:

@@ -1,0 +1,1 @@
+"""What `twospeed explain` answers."""
