@@ -61,16 +61,9 @@ def render_text(report: Report, *, width: int = 80, colour: bool, ascii_only: bo
         ascii_only: for output encodings other than UTF-8.
     """
     width = max(width, NARROWEST)
-    blocks = [
-        _warnings(report, width),
-        _verdict(report, width),
-        _wait(report, width),
-        _stream(report, width),
-        [*_request(report), *_curves(report)],
-        _findings(report),
-        [*_cures(report), *_wont_help(report)],
-        [*_not_seen(report), *_source(report)],
-    ]
+    blocks = _blocks(report, width, hint=True)
+    if sum(1 + len(block) for block in blocks) > MOST_LINES:
+        blocks = _blocks(report, width, hint=False)
     out = StringIO()
     console = Console(
         file=out,
@@ -83,12 +76,27 @@ def render_text(report: Report, *, width: int = 80, colour: bool, ascii_only: bo
         markup=False,
         emoji=False,
     )
-    for line in _spaced([block for block in blocks if block]):
+    for line in _spaced(blocks):
         line.truncate(width, overflow="ellipsis")
         line.rstrip()
         console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
     text = out.getvalue()
     return in_ascii(text) if ascii_only else text
+
+
+def _blocks(report: Report, width: int, *, hint: bool) -> list[list[Text]]:
+    """The parts of the report that have something to say; `hint` says where to read more."""
+    blocks = [
+        _warnings(report, width),
+        _verdict(report, width),
+        _wait(report, width),
+        _stream(report, width),
+        [*_request(report), *_curves(report)],
+        [*_findings(report), *(_more(report) if hint else [])],
+        [*_cures(report), *_wont_help(report)],
+        [*_not_seen(report), *_source(report)],
+    ]
+    return [block for block in blocks if block]
 
 
 def _spaced(blocks: Sequence[Sequence[Text]]) -> list[Text]:
@@ -268,6 +276,14 @@ def _findings(report: Report) -> list[Text]:
             )
         )
     return lines
+
+
+def _more(report: Report) -> list[Text]:
+    """Where to read about the worst finding."""
+    if not report.findings:
+        return []
+    command = f"twospeed explain {report.findings[0].cause}"
+    return [_line(" " * 21, (words.MORE.format(command=command), "dim"))]
 
 
 def _cures(report: Report) -> list[Text]:

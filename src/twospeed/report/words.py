@@ -79,6 +79,7 @@ NEAR_GOAL = ", near the goal"
 CLOCKS_DISAGREE = "the server's clock and ours disagree by more than 10 %"
 FAILED = "{failed} of {sent} requests failed, the first one so: {message}"
 UNSTEADY = "repeats of the same request differed by more than 1.6 times; measure again in peace"
+MORE = "more: {command}"
 INTERRUPTED = "stopped early: only what was measured until then"
 
 
