@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import get_args
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis.strategies import text
 
 from twospeed.cli.command import all_commands
 from twospeed.cli.main import build_parser
@@ -50,8 +53,8 @@ OTHER_PLACES = {"any", "any other", "client", "server", "nginx", "Claude Code", 
 }
 FURTHER = {
     # Settings that no runtime module declares: spelling by where it was read on 2026-12-01.
-    # llama-server: member of a request, tools/server/README.md.
-    "llama-server": {'"id_slot"'},
+    # llama-server: tools/server/README.md, a member of a request and a flag of its router.
+    "llama-server": {'"id_slot"', "--models-max"},
     # Ollama: envconfig/config.go.
     "ollama": {"OLLAMA_MAX_LOADED_MODELS", "OLLAMA_SCHED_SPREAD", "num_ctx", "ollama ps"},
     # docs.vllm.ai/en/latest, engine arguments; OpenMP for its CPU build.
@@ -128,6 +131,12 @@ def fields_of_records() -> set[str]:
     return {name for struct in structs for name in struct.__struct_fields__}
 
 
+def test_pages_are_packed_with_the_code():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    packed = project["tool"]["setuptools"]["package-data"]["twospeed"]
+    assert f"{FOLDER.relative_to(ROOT / 'src' / 'twospeed').as_posix()}/*.md" in packed
+
+
 def test_every_cause_has_its_page_and_every_page_its_cause():
     assert sorted(path.name for path in FOLDER.iterdir()) == sorted(f"{c}.md" for c in CAUSES)
     assert [page.cause for page in PAGES] == list(CAUSES)
@@ -182,7 +191,7 @@ class TestPage:
                 continue
             words = code.split()[1:]
             assert words[0] in real | planned, code
-            if words[0] in real:
+            if words[0] in real and words[1:]:
                 build_parser().parse_args(words)
             if words[0] == "explain":
                 assert len(causes_meant(words[1])) == 1, code
@@ -297,6 +306,12 @@ def test_a_family_means_its_causes(word):
 @pytest.mark.parametrize("word", ["", " ", "decode.d", "pre", "wibble", ".", "quantum"])
 def test_words_that_mean_nothing_alone(word):
     assert causes_meant(word) == ()
+
+
+@given(text())
+def test_any_word_is_taken_or_refused_in_peace(word):
+    assert set(causes_meant(word)) <= set(CAUSES)
+    assert len(suggestions(word)) <= 3
 
 
 def test_suggestions():
