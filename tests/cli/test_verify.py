@@ -248,7 +248,7 @@ def test_what_cannot_be_meant(twospeed, words, said: str):
 
 
 def test_a_cure_that_the_diagnosis_did_not_name(fake, twospeed, saved_before):
-    found = twospeed("verify", "--before", saved_before, ":1", "--cure", "faster memory")
+    found = twospeed("verify", "--before", saved_before, ":1", "--cure", "keep the model loaded")
     assert found.status == 2
     assert "predicted nothing" in found.complaint
     found = twospeed("verify", "--before", saved_before, ":1", "--cure", "shorter anser")

@@ -226,3 +226,11 @@ def test_every_cause_has_words_that_fit():
     assert set(CAUSE_TEXT) == set(CAUSES)
     assert all(len(text) <= 47 for text in CAUSE_TEXT.values())
     assert len(set(CURES)) == len(CURES) == 22
+
+
+def test_the_worst_finding_has_a_hint_where_there_is_room(runs):
+    report = build_report(runs.all_runs()["prefill"])
+    assert f"twospeed explain {report.findings[0].cause}" in render_text(report, colour=False)
+    assert "twospeed explain" not in render_text(crowded(runs), colour=False)
+    healthy = build_report(runs.all_runs()["none"])
+    assert "twospeed explain" not in render_text(healthy, colour=False)

@@ -27,7 +27,7 @@ BY_HAND = "by hand"
 """Stands for the name of a cure where a change is not among those that twospeed prices."""
 ALIKE = 0.8
 """Similarity from which a misspelt word is taken for an identifier."""
-SOMEWHAT_ALIKE = 0.5
+SOMEWHAT_ALIKE = 0.6
 """Similarity from which an identifier is worth suggesting."""
 MOST_SUGGESTIONS = 3
 
@@ -105,33 +105,48 @@ def causes_meant(word: str) -> tuple[Cause, ...]:
     """The causes that a word can mean: one for an identifier, several for a family.
 
     An identifier may be shortened to any beginning of it or of its second part, as long as only
-    one cause begins so, and misspelt a little. Empty when nothing fits.
+    one cause (or one family) begins so, and misspelt a little. Empty when nothing fits.
     """
-    wanted = re.sub(r"[\s-]+", "_", word.strip().lower())
-    if not wanted:
-        return ()
-    for fits in (
-        lambda cause: wanted == cause,
-        lambda cause: wanted == family(cause),
-        lambda cause: wanted == cause.partition(".")[2],
+    wanted = normalised(word)
+    for found in (
+        tuple(cause for cause in CAUSES if wanted in (cause, cause.partition(".")[2])),
+        tuple(cause for cause in CAUSES if wanted == family(cause)),
     ):
-        if found := tuple(cause for cause in CAUSES if fits(cause)):
+        if found:
             return found
-    begun = [c for c in CAUSES if any(part.startswith(wanted) for part in (c, c.partition(".")[2]))]
+    begun = _beginning(wanted)
     if begun:
-        return tuple(begun) if len(begun) == 1 else ()
-    alike = _ranked(wanted, least=ALIKE)
-    return alike[:1]
+        whole = "." not in wanted and len({family(cause) for cause in begun}) == 1
+        of_family = whole and all(cause.startswith(wanted) for cause in begun)
+        return begun if len(begun) == 1 or of_family else ()
+    return _ranked(wanted, least=ALIKE)[:1]
 
 
 def suggestions(word: str) -> tuple[Cause, ...]:
-    """The identifiers most like a word that fits none, best first."""
-    return _ranked(word.strip().lower(), least=SOMEWHAT_ALIKE)[:MOST_SUGGESTIONS]
+    """The causes that a word could begin, else those most like it, best first."""
+    wanted = normalised(word)
+    return (_beginning(wanted) or _ranked(wanted, least=SOMEWHAT_ALIKE))[:MOST_SUGGESTIONS]
 
 
 def pages_with(cure: str, pages: Iterable[CausePage]) -> tuple[CausePage, ...]:
     """The pages that name a cure."""
     return tuple(page for page in pages if any(row.cure == cure for row in page.cures))
+
+
+def normalised(word: str) -> str:
+    """A word in the form of the identifiers: lower case, no spaces, no hyphens."""
+    return re.sub(r"[\s-]+", "_", word.strip().lower())
+
+
+def _beginning(word: str) -> tuple[Cause, ...]:
+    """The causes that begin so, by the whole identifier or by its second part."""
+    if not word:
+        return ()
+    return tuple(
+        cause
+        for cause in CAUSES
+        if cause.startswith(word) or cause.partition(".")[2].startswith(word)
+    )
 
 
 def _ranked(word: str, *, least: float) -> tuple[Cause, ...]:
@@ -142,7 +157,5 @@ def _ranked(word: str, *, least: float) -> tuple[Cause, ...]:
 
 def _likeness(word: str, cause: Cause) -> float:
     """How alike a word and an identifier, or its second part, are (0 ... 1)."""
-    second = cause.partition(".")[2]
-    begins = float(len(word) > 1 and (cause.startswith(word) or second.startswith(word)))
-    ratios = (SequenceMatcher(None, word, part).ratio() for part in (cause, second))
-    return max(begins, *ratios)
+    parts = (cause, cause.partition(".")[2])
+    return max(SequenceMatcher(None, word, part).ratio() for part in parts)

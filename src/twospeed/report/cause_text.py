@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from twospeed.findings.cause_page import CausePage, CureRow, family
+from twospeed.findings.cause_page import CausePage, CureRow, family, pages_with
 
 WIDTH = 80
 INDENT = "  "
-CAUSE_CELLS = 33
-"""Columns of an identifier in a list, with margin and gap."""
+CAUSE_CELLS = 31
+"""Columns of an identifier in a list, with the gap behind it."""
 WHERE_CELLS = 14
 
 _BOLD, _CODE, _DIM, _END = "\x1b[1m", "\x1b[36m", "\x1b[2m", "\x1b[0m"
 _LINK = re.compile(r"\[([^\]]*)\]\([^)\s]+\)|<([a-z]+://[^>]+)>")
 _MARK = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*")
+_WORD = re.compile(r"(?:`[^`]+`|\S)+")
+"""A piece of code is one word, so that a command can be copied."""
 _ITEM = re.compile(r"^\* ", re.MULTILINE)
 
 
@@ -37,22 +39,22 @@ def render_list(pages: Sequence[CausePage], *, colour: bool) -> str:
     """Identifiers and meanings, a group for each family."""
     groups = []
     for _, members in groupby(pages, key=lambda page: family(page.cause)):
-        lines = [f"{INDENT}{page.cause:<{CAUSE_CELLS - 2}}{page.meaning}" for page in members]
-        groups.append("\n".join(lines))
+        groups.append("\n".join(map(_in_a_list, members)))
     hint = _dimmed("twospeed explain CAUSE shows one of them.", colour=colour)
     return "\n\n".join([*groups, hint]) + "\n"
 
 
 def render_cures(pages: Sequence[CausePage], cures: Iterable[str], *, colour: bool) -> str:
-    """For each change, the causes whose pages name it and how it is made there."""
+    """For each change, the causes whose pages name it."""
     blocks = []
     for cure in cures:
-        lines = [f"**{cure}**"]
-        for page in pages:
-            if any(row.cure == cure for row in page.cures):
-                lines.append(f"{INDENT}{page.cause:<{CAUSE_CELLS - 2}}{page.meaning}")
+        lines = [f"**{cure}**", *map(_in_a_list, pages_with(cure, pages))]
         blocks.append(_styled("\n".join(lines), colour=colour))
     return "\n\n".join(blocks) + "\n"
+
+
+def _in_a_list(page: CausePage) -> str:
+    return f"{INDENT}{page.cause:<{CAUSE_CELLS}}{page.meaning}"
 
 
 def _prose(text: str) -> str:
@@ -80,7 +82,7 @@ def _cures(rows: Iterable[CureRow]) -> str:
 def _filled(text: str, first: str, rest: str) -> str:
     """Words in lines of at most WIDTH columns; marks take no room."""
     lines, line = [], first
-    for word in text.split():
+    for word in _WORD.findall(" ".join(text.split())):
         gap = "" if line in (first, rest) else " "
         if gap and len(_bare(line)) + 1 + len(_bare(word)) > WIDTH:
             lines.append(line)

@@ -70,6 +70,7 @@ def render_text(report: Report, *, width: int = 80, colour: bool, ascii_only: bo
         ascii_only: for output encodings other than UTF-8.
     """
     width = max(width, NARROWEST)
+<<<<<<< HEAD
     blocks = [
         _warnings(report, width),
         _verdict(report, width),
@@ -82,6 +83,11 @@ def render_text(report: Report, *, width: int = 80, colour: bool, ascii_only: bo
         [*_cures(report), *_wont_help(report)],
         [*_not_seen(report), *_source(report)],
     ]
+=======
+    blocks = _blocks(report, width, hint=True)
+    if sum(1 + len(block) for block in blocks) > MOST_LINES:
+        blocks = _blocks(report, width, hint=False)
+>>>>>>> w-expl
     out = StringIO()
     console = Console(
         file=out,
@@ -94,12 +100,27 @@ def render_text(report: Report, *, width: int = 80, colour: bool, ascii_only: bo
         markup=False,
         emoji=False,
     )
-    for line in _spaced([block for block in blocks if block]):
+    for line in _spaced(blocks):
         line.truncate(width, overflow="ellipsis")
         line.rstrip()
         console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
     text = out.getvalue()
     return in_ascii(text) if ascii_only else text
+
+
+def _blocks(report: Report, width: int, *, hint: bool) -> list[list[Text]]:
+    """The parts of the report that have something to say; `hint` says where to read more."""
+    blocks = [
+        _warnings(report, width),
+        _verdict(report, width),
+        _wait(report, width),
+        _stream(report, width),
+        [*_request(report), *_curves(report)],
+        [*_findings(report), *(_more(report) if hint else [])],
+        [*_cures(report), *_wont_help(report)],
+        [*_not_seen(report), *_source(report)],
+    ]
+    return [block for block in blocks if block]
 
 
 def _spaced(blocks: Sequence[Sequence[Text]]) -> list[Text]:
@@ -281,6 +302,7 @@ def _findings(report: Report) -> list[Text]:
     return lines
 
 
+<<<<<<< HEAD
 def _asked(report: Report) -> bool:
     """Whether there are answers to questions, which then need the room of advice."""
     return bool(report.what_if) or report.elsewhere is not None
@@ -306,6 +328,14 @@ def _elsewhere(report: Report) -> list[Text]:
         _line((f"{'' if index else 'Elsewhere':<13}", "bold"), plain(said))
         for index, said in enumerate(elsewhere_lines(report.elsewhere))
     ]
+=======
+def _more(report: Report) -> list[Text]:
+    """Where to read about the worst finding."""
+    if not report.findings:
+        return []
+    command = f"twospeed explain {report.findings[0].cause}"
+    return [_line(" " * 21, (words.MORE.format(command=command), "dim"))]
+>>>>>>> w-expl
 
 
 def _cures(report: Report) -> list[Text]:

@@ -15,6 +15,7 @@ from twospeed.findings.cause_page import (
     all_pages,
     cause_page,
     causes_meant,
+    normalised,
     pages_with,
     suggestions,
 )
@@ -51,7 +52,7 @@ def answer(words: Sequence[str], args: Namespace) -> Said:
         if not found:
             raise _unknown(word)
         whole_family |= len(found) > 1
-        if len(found) == 1 and word.lower() not in found[0]:
+        if len(found) == 1 and normalised(word) not in found[0]:
             notes.append(f"{word}: showing {found[0]}.")
         pages |= {cause: cause_page(cause) for cause in found}
     shown = tuple(pages.values())
@@ -130,4 +131,4 @@ def _unknown(word: str) -> UsageError:
         hint = f"Did you mean {' or '.join(alike)}?"
     else:
         hint = f"twospeed explain lists all {len(CAUSES)}."
-    return UsageError(f"No cause is called {word}.", hint=hint)
+    return UsageError(f'No cause is called "{word}".', hint=hint)
