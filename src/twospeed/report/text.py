@@ -70,24 +70,9 @@ def render_text(report: Report, *, width: int = 80, colour: bool, ascii_only: bo
         ascii_only: for output encodings other than UTF-8.
     """
     width = max(width, NARROWEST)
-<<<<<<< HEAD
-    blocks = [
-        _warnings(report, width),
-        _verdict(report, width),
-        _wait(report, width),
-        _stream(report, width),
-        [*_request(report), *_curves(report)],
-        _findings(report),
-        _what_if(report),
-        _elsewhere(report),
-        [*_cures(report), *_wont_help(report)],
-        [*_not_seen(report), *_source(report)],
-    ]
-=======
     blocks = _blocks(report, width, hint=True)
     if sum(1 + len(block) for block in blocks) > MOST_LINES:
         blocks = _blocks(report, width, hint=False)
->>>>>>> w-expl
     out = StringIO()
     console = Console(
         file=out,
@@ -117,6 +102,8 @@ def _blocks(report: Report, width: int, *, hint: bool) -> list[list[Text]]:
         _stream(report, width),
         [*_request(report), *_curves(report)],
         [*_findings(report), *(_more(report) if hint else [])],
+        _what_if(report),
+        _elsewhere(report),
         [*_cures(report), *_wont_help(report)],
         [*_not_seen(report), *_source(report)],
     ]
@@ -302,7 +289,6 @@ def _findings(report: Report) -> list[Text]:
     return lines
 
 
-<<<<<<< HEAD
 def _asked(report: Report) -> bool:
     """Whether there are answers to questions, which then need the room of advice."""
     return bool(report.what_if) or report.elsewhere is not None
@@ -328,14 +314,14 @@ def _elsewhere(report: Report) -> list[Text]:
         _line((f"{'' if index else 'Elsewhere':<13}", "bold"), plain(said))
         for index, said in enumerate(elsewhere_lines(report.elsewhere))
     ]
-=======
+
+
 def _more(report: Report) -> list[Text]:
     """Where to read about the worst finding."""
     if not report.findings:
         return []
     command = f"twospeed explain {report.findings[0].cause}"
     return [_line(" " * 21, (words.MORE.format(command=command), "dim"))]
->>>>>>> w-expl
 
 
 def _cures(report: Report) -> list[Text]:

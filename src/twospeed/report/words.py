@@ -82,12 +82,9 @@ FAILED = "{failed} of {sent} requests failed, the first one so: {message}"
 NO_SPEEDS = "next to nothing was read and written: a speed from it means nothing"
 NOISY = "rows of the table scatter by 20 % and more; measure again in peace"
 UNSTEADY = "repeats of the same request differed by more than 1.6 times; measure again in peace"
-<<<<<<< HEAD
 NOTICED_S = 0.05
 """Smaller losses are not worth a word."""
-=======
 MORE = "more: {command}"
->>>>>>> w-expl
 INTERRUPTED = "stopped early: only what was measured until then"
 
 
