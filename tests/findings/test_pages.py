@@ -15,7 +15,7 @@ from hypothesis.strategies import text
 from twospeed.cli.command import all_commands
 from twospeed.cli.main import build_parser
 from twospeed.cures.cure import CURES
-from twospeed.findings import clocks, decode, host, prefill, reuse, waits
+from twospeed.findings import batches, clocks, depth, host, prefill, reuse, waits
 from twospeed.findings.cause_page import (
     BY_HAND,
     SECTIONS,
@@ -110,9 +110,9 @@ def percent(share: float) -> str:
 NUMBERS = {
     "prompt_cache.disabled": [f"at most {percent(reuse.HARDLY)}"],
     "prompt.large": [f"has {prefill.SMALL_PROMPT_TOKENS} tokens or more"],
-    "prefill.batch_too_small": [f"{prefill.SMALL_BATCH_TOKENS} tokens or less"],
+    "prefill.batch_too_small": [f"{batches.SMALL_BATCH_TOKENS} tokens or less"],
     "prefill.compute_low": [f"under {prefill.SMALL_PROMPT_TOKENS} tokens", "two thirds"],
-    "decode.depth": [percent(decode.MAJOR_SHARE), percent(decode.MEASURED_TO)],
+    "decode.depth": [percent(depth.MAJOR_SHARE), percent(depth.MEASURED_TO)],
     "host.contention": [f"{percent(host.BUSY)} or more"],
     "server.queue": [f"{percent(waits.NOTABLE_SHARE)} or more"],
     "model.load": [f"{percent(waits.NOTABLE_SHARE)} or more"],

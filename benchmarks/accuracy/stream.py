@@ -1,0 +1,42 @@
+"""One answer as somebody told it, and as the simulator did it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """The times of one request."""
+
+    sent: float
+    """Orders requests; its unit is the teller's affair."""
+    ttft_s: float
+    gaps_s: list[float]
+    shared: list[bool] = field(default_factory=list)
+    """By event: whether another one came in the same read. Empty where the client does not say."""
+
+
+def from_stamps(
+    sent: float, stamps_s: Sequence[float], start_s: float = 0.0, shared: Sequence[bool] = ()
+) -> Stream:
+    """A request whose every text event has a stamp."""
+    gaps_s = np.diff(np.array(stamps_s)).tolist()
+    return Stream(sent=sent, ttft_s=stamps_s[0] - start_s, gaps_s=gaps_s, shared=list(shared))
+
+
+def true_streams(path: Path) -> list[Stream]:
+    """What the simulator did, in the order in which requests came."""
+    streams = []
+    for line in path.read_text().splitlines():
+        told = json.loads(line)
+        texts_s = [write["actual_ns"] / 1e9 for write in told["writes"] if write["tokens"]]
+        came_ns = told["kernel_receive_ns"]
+        if told["ended"] == "complete" and texts_s and came_ns is not None:
+            streams.append(from_stamps(came_ns, texts_s, came_ns / 1e9))
+    return sorted(streams, key=lambda stream: stream.sent)
