@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import resource
@@ -10,6 +11,7 @@ import sys
 
 import pytest
 
+from twospeed.cli.main import main
 from twospeed.findings.cause_page import all_pages, cause_page
 from twospeed.findings.finding import CAUSES
 from twospeed.report.cause_text import render_list, render_page
@@ -55,6 +57,38 @@ def test_commands_are_not_broken_over_lines():
 
 def test_no_colour_where_nobody_looks(twospeed):
     assert "\x1b" not in twospeed("explain", "decode.depth").out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "coloured"),
+    [
+        ([], {}, True),
+        (["--no-color"], {}, False),
+        ([], {"NO_COLOR": "1"}, False),
+        ([], {"TERM": "dumb"}, False),
+    ],
+)
+def test_colour_on_a_terminal(monkeypatch, options, environment, coloured):
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    for words in ([], ["depth"], ["cures"]):
+        assert main(["explain", *words, *options]) == 0
+    assert bool(COLOUR.search(terminal.getvalue())) == coloured
+
+
+def test_a_closed_output_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["explain", "depth"]) == 3
+    assert capsys.readouterr().err == "twospeed: Cannot write the page: stdout is closed.\n"
 
 
 def test_several_causes_in_the_order_asked_for(twospeed):

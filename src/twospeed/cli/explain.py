@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
+from twospeed.records.errors import InputError
+
 EPILOGUE = """\
 examples:
   twospeed explain                      all causes, one line each
@@ -38,7 +40,14 @@ class Explain:
         parser.add_argument("--no-color", action="store_true", help="also: NO_COLOR=1")
 
     def run(self, args: Namespace) -> int:
-        """Print what was asked for."""
+        """Print what was asked for.
+
+        Raises:
+            UsageError: a word names no cause.
+            InputError: there is no standard output.
+        """
+        if sys.stdout is None:
+            raise InputError("Cannot write the page: stdout is closed.")
         # Here and not above: `--help` must not wait for the types of findings.
         from twospeed.cli.explaining.answers import answer  # noqa: PLC0415
 
