@@ -511,6 +511,12 @@ STORIES: dict[str, Story] = {
         ("measurement.artifact",),
         ("prefill.compute_low", "prefill.batch_too_small", *CACHE),
     ),
+    "one step that was not timed": Story(
+        log(asked(1, (None, None, 0.018), (2, None), read=1, total_s=0.05)),
+        ("none", "unknown"),
+        ("measurement.artifact",),
+        ("prefill.compute_low", "decode.below_limit"),
+    ),
     "threads beyond the processors": Story(
         log(
             asked(1, (165, None, 14.9), (100, 73.0), read=165),
