@@ -194,6 +194,15 @@ STORIES: dict[str, Story] = {
         ("prompt_cache.prefix_changed", "prompt_cache.evicted"),
         ("prompt.large",),
     ),
+    "one request reused, the next not": Story(
+        log(
+            asked(1, (61000, 60500, 0.9), (180, 7.4)),
+            asked(2, (61300, 0, 118.0), (90, 3.7), held_tokens=61180),
+        ),
+        ("prefill",),
+        ("prompt_cache.prefix_changed",),
+        ("prompt_cache.disabled",),
+    ),
     "runtime cannot rewind": Story(
         log(
             asked(1, (13000, 0, 16.0), (110, 3.8)),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from twospeed.findings.finding import Cause, Certainty, Evidence
-from twospeed.findings.turns import Turn, turns_of
+from twospeed.findings.turns import Turn
 from twospeed.records.request_record import RequestRecord, ServerSigns
 from twospeed.records.run import Run
 
@@ -142,9 +142,9 @@ def _prefix_changed(run: Run, lost: Sequence[Turn]) -> Loss | None:
         share = unlike[-1].signs.similarity_frac
         seen = Evidence(what="part of the prompt that was held", value=share, origin="server")
         return "prompt_cache.prefix_changed", "possible", (seen,)
-    kept = [turn for turn in turns_of(run) if not turn.lost]
+    kept = sum(map(_reused, run.records))
     if kept:
-        seen = Evidence(what="other turns that were reused", value=len(kept), origin="server")
+        seen = Evidence(what="other requests that were reused", value=kept, origin="server")
         return "prompt_cache.prefix_changed", "possible", (seen,)
     return None
 
