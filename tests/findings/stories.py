@@ -258,7 +258,7 @@ STORIES: dict[str, Story] = {
     "one turn of two lost": Story(
         log(
             asked(1, (13000, 0, 14.5), (130, 5.4)),
-            asked(2, (13190, 13130, 0.15), (150, 6.1)),
+            asked(2, (13190, None, 0.15), (150, 6.1), read=60),
             asked(3, (13390, 0, 15.0), (80, 3.4)),
         ),
         ("prefill",),

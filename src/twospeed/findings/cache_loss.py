@@ -7,6 +7,7 @@ from statistics import median
 
 from twospeed.findings.finding import Cause, Certainty, Evidence
 from twospeed.findings.turns import Turn
+from twospeed.fits.phases import prompt_parts
 from twospeed.records.request_record import RequestRecord, ServerSigns
 from twospeed.records.run import Run
 
@@ -65,8 +66,8 @@ def _fills(record: RequestRecord, n_ctx: int | None) -> bool:
 
 
 def _reused(record: RequestRecord) -> bool:
-    prompt, cached = record.counts.prompt_tokens or 0, record.counts.cached_prompt_tokens or 0
-    return cached > MOSTLY * prompt
+    parts = prompt_parts(record)
+    return parts is not None and parts[1] > MOSTLY * sum(parts)
 
 
 def _cannot_rewind(run: Run, lost: Sequence[Turn]) -> Loss | None:
