@@ -55,6 +55,11 @@ WORKS: dict[Change, float] = {
 }
 
 
+def started(*words: str) -> MachineFacts:
+    """A machine that shows how its server was started."""
+    return MachineFacts(server=ServerProcess(command=("llama-server", *words)))
+
+
 def again(
     machine: Machine, number: int, change: Change, share: float, prompt: int = 2048
 ) -> RequestRecord:
@@ -202,6 +207,26 @@ LIVE: dict[str, Story] = {
         ),
         ("both",),
         ("host.threads",),
+    ),
+    "live: batch by the command line": Story(
+        live(
+            LONG,
+            machine=MachineFacts(
+                server=ServerProcess(command=("llama-server", "-b=512", "-ub", "16"))
+            ),
+        ),
+        ("prefill",),
+        ("prefill.batch_too_small",),
+    ),
+    "live: reuse off by the command line": Story(
+        replace(
+            reused(LONG, NOTHING),
+            machine=MachineFacts(
+                server=ServerProcess(command=("llama-server", "--no-cache-prompt"))
+            ),
+        ),
+        ("prefill",),
+        ("prompt_cache.disabled",),
     ),
     "live: the processor is too hot": Story(
         live(

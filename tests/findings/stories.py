@@ -194,6 +194,15 @@ STORIES: dict[str, Story] = {
         ("prompt_cache.prefix_changed", "prompt_cache.evicted"),
         ("prompt.large",),
     ),
+    "one request reused, the next not": Story(
+        log(
+            asked(1, (61000, 60500, 0.9), (180, 7.4)),
+            asked(2, (61300, 0, 118.0), (90, 3.7), held_tokens=61180),
+        ),
+        ("prefill",),
+        ("prompt_cache.prefix_changed",),
+        ("prompt_cache.disabled",),
+    ),
     "runtime cannot rewind": Story(
         log(
             asked(1, (13000, 0, 16.0), (110, 3.8)),
@@ -249,7 +258,7 @@ STORIES: dict[str, Story] = {
     "one turn of two lost": Story(
         log(
             asked(1, (13000, 0, 14.5), (130, 5.4)),
-            asked(2, (13190, 13130, 0.15), (150, 6.1)),
+            asked(2, (13190, None, 0.15), (150, 6.1), read=60),
             asked(3, (13390, 0, 15.0), (80, 3.4)),
         ),
         ("prefill",),
@@ -510,6 +519,12 @@ STORIES: dict[str, Story] = {
         ("none", "unknown"),
         ("measurement.artifact",),
         ("prefill.compute_low", "prefill.batch_too_small", *CACHE),
+    ),
+    "one step that was not timed": Story(
+        log(asked(1, (None, None, 0.018), (2, None), read=1, total_s=0.05)),
+        ("none", "unknown"),
+        ("measurement.artifact",),
+        ("prefill.compute_low", "decode.below_limit"),
     ),
     "threads beyond the processors": Story(
         log(

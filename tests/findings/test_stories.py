@@ -14,6 +14,7 @@ from twospeed.findings.observed import observe
 from twospeed.findings.registry import MOST_FINDINGS, find_all
 from twospeed.records.request_record import ClientTimes, ServerSigns
 from twospeed.records.run import Conditions, LoadSummary, Run, RuntimeFacts
+from twospeed.records.run_file import read_run, write_run
 
 RANK = ("possible", "inferred", "measured", "reported")
 GENERAL = {
@@ -136,6 +137,12 @@ def test_one_phase_alone_is_not_health():
     load = STORIES["healthy load"].run
     silent = replace(load, summary=LoadSummary(mean_itl_ms=12.5, waiting_max=0))
     assert observe(silent).slow_phase == "unknown"
+
+
+def test_a_saved_run_gets_the_same_findings(story: Story, tmp_path):
+    write_run(tmp_path / "run.jsonl", story.run)
+    kept = read_run(tmp_path / "run.jsonl")
+    assert find_all(observe(kept)) == find_all(observe(story.run))
 
 
 def test_every_cause_has_its_story():

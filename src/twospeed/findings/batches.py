@@ -6,6 +6,7 @@ from statistics import median
 
 from msgspec import Struct
 
+from twospeed.findings.command_line import BATCH, STEP, number_asked
 from twospeed.findings.lost_time import lost_seconds
 from twospeed.findings.table import contrasts
 from twospeed.records.request_record import Origin
@@ -32,8 +33,12 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 def told_batch(run: Run) -> Batch | None:
     """The smaller of the two batch sizes; None where neither is told."""
-    known = [tokens for tokens in (run.facts.n_batch, run.facts.n_ubatch) if tokens]
-    return Batch(tokens=min(known)) if known else None
+    facts = run.facts
+    told = [tokens for tokens in (facts.n_batch, facts.n_ubatch) if tokens]
+    if told:
+        return Batch(tokens=min(told))
+    asked = [tokens for options in (BATCH, STEP) if (tokens := number_asked(run, options))]
+    return Batch(tokens=min(asked), origin="client") if asked else None
 
 
 def seen_step(run: Run) -> Batch | None:

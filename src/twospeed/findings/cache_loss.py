@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from twospeed.findings.finding import Cause, Certainty, Evidence
-from twospeed.findings.turns import Turn, turns_of
+from twospeed.findings.turns import Turn
+from twospeed.fits.phases import prompt_parts
 from twospeed.records.request_record import RequestRecord, ServerSigns
 from twospeed.records.run import Run
 
@@ -65,8 +66,8 @@ def _fills(record: RequestRecord, n_ctx: int | None) -> bool:
 
 
 def _reused(record: RequestRecord) -> bool:
-    prompt, cached = record.counts.prompt_tokens or 0, record.counts.cached_prompt_tokens or 0
-    return cached > MOSTLY * prompt
+    parts = prompt_parts(record)
+    return parts is not None and parts[1] > MOSTLY * sum(parts)
 
 
 def _cannot_rewind(run: Run, lost: Sequence[Turn]) -> Loss | None:
@@ -142,9 +143,9 @@ def _prefix_changed(run: Run, lost: Sequence[Turn]) -> Loss | None:
         share = unlike[-1].signs.similarity_frac
         seen = Evidence(what="part of the prompt that was held", value=share, origin="server")
         return "prompt_cache.prefix_changed", "possible", (seen,)
-    kept = [turn for turn in turns_of(run) if not turn.lost]
+    kept = sum(map(_reused, run.records))
     if kept:
-        seen = Evidence(what="other turns that were reused", value=len(kept), origin="server")
+        seen = Evidence(what="other requests that were reused", value=kept, origin="server")
         return "prompt_cache.prefix_changed", "possible", (seen,)
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twospeed.findings.finding import Evidence, Finding
 from twospeed.findings.observed import Observed
-from twospeed.fits.phases import prompt_parts
+from twospeed.fits.phases import prompt_parts, server_decode
 from twospeed.records.request_record import RequestRecord
 
 ORDER = 0
@@ -64,7 +64,9 @@ def _next_to_nothing(observed: Observed) -> list[Finding]:
 
 
 def _is_nothing(record: RequestRecord) -> bool:
+    """The first token of an answer comes out of prefill: a second one, untimed, is no decode."""
     parts, output = prompt_parts(record), record.counts.output_tokens
     if parts is None or output is None:
         return False
-    return parts[0] < FEWEST_TOKENS and output < FEWEST_TOKENS
+    steps = decode.steps if (decode := server_decode(record)) else 0
+    return parts[0] < FEWEST_TOKENS and output <= FEWEST_TOKENS and steps < FEWEST_TOKENS

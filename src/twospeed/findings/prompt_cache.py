@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from twospeed.findings.cache_loss import Loss, loss_kind, overflow
+from twospeed.findings.command_line import REUSE_OFF, is_asked
 from twospeed.findings.comparison import compare
 from twospeed.findings.finding import Cause, Certainty, Evidence, Finding
 from twospeed.findings.observed import Observed
@@ -127,10 +128,15 @@ def _no_reuse(observed: Observed) -> Loss:
     facts, header = observed.run.facts, observed.run.header
     if facts.prefix_cache_enabled is False:
         return "prompt_cache.disabled", "reported", _evidence(observed)
+    if is_asked(observed.run, REUSE_OFF):
+        return "prompt_cache.disabled", "inferred", (*_evidence(observed), _ASKED_OFF)
     # That nothing is reused is measured; why is not.
     if header is not None and header.sliding_window:
         return "prompt_cache.cannot_rewind", "possible", _evidence(observed)
     return "prompt_cache.disabled", "possible", _evidence(observed)
+
+
+_ASKED_OFF = Evidence(what="command line switches reuse off", value=True, origin="client")
 
 
 def _is_absent(share: float | None) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
+from twospeed.findings.command_line import THREADS, number_asked
 from twospeed.findings.finding import Certainty, Evidence, Finding
 from twospeed.findings.lost_time import shown_by_rows
 from twospeed.findings.observed import Observed
@@ -17,7 +15,6 @@ ORDER = 80
 
 LOSS = 1.15
 """Rows of a table with more threads that are so many times slower show that these are too many."""
-_OPTIONS = ("-t", "--threads")
 
 
 def find(observed: Observed) -> list[Finding]:
@@ -29,17 +26,8 @@ def find(observed: Observed) -> list[Finding]:
 
 def threads_of(run: Run) -> int | None:
     """Threads of decode: as the runtime says, else as its command line asks for."""
-    if run.facts.threads is not None:
-        return run.facts.threads
-    server = run.machine.server if run.machine else None
-    return _asked(server.command) if server else None
-
-
-def _asked(command: Sequence[str]) -> int | None:
-    for option, value in pairwise(command):
-        if option in _OPTIONS and value.isdecimal():
-            return int(value)
-    return None
+    told = run.facts.threads
+    return told if told is not None else number_asked(run, THREADS)
 
 
 def processors_of(run: Run) -> int | None:
