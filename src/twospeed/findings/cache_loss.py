@@ -76,7 +76,10 @@ def _cannot_rewind(run: Run, lost: Sequence[Turn]) -> Loss | None:
         return "prompt_cache.cannot_rewind", "reported", (said,)
     matched = [turn for turn in lost if _matched_in_vain(turn)]
     if matched:
-        return "prompt_cache.cannot_rewind", "inferred", _of_match(matched[-1])
+        # A share of the prompt alone would look the same with reuse switched off by the request.
+        counted = matched[-1].signs.matched_tokens is not None
+        certainty: Certainty = "inferred" if counted else "possible"
+        return "prompt_cache.cannot_rewind", certainty, _of_match(matched[-1])
     if run.header is not None and run.header.sliding_window:
         window = Evidence(
             what="sliding window", value=run.header.sliding_window, unit="tok", origin="header"
@@ -143,6 +146,10 @@ def _prefix_changed(run: Run, lost: Sequence[Turn]) -> Loss | None:
         share = unlike[-1].signs.similarity_frac
         seen = Evidence(what="part of the prompt that was held", value=share, origin="server")
         return "prompt_cache.prefix_changed", "possible", (seen,)
+    little = [turn.cached_tokens for turn in lost if turn.cached_tokens > 0]
+    if little:
+        at = Evidence(what="reuse ends at", value=median(little), unit="tok", origin="server")
+        return "prompt_cache.prefix_changed", "possible", (at,)
     kept = sum(map(_reused, run.records))
     if kept:
         seen = Evidence(what="other requests that were reused", value=kept, origin="server")

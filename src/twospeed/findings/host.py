@@ -24,16 +24,18 @@ def find(observed: Observed) -> list[Finding]:
     """Contention, when something is slow on a machine that was busy with other work.
 
     What it costs is not known: only a quiet run would show it. A model on the processor is sure to
-    suffer; one on a graphics card may not.
+    suffer; one on a graphics card may not. Where the slow phase stayed unknown, the company may be
+    the reason for that, too.
     """
     if is_noisy(observed.run.points):
         return [_finding(observed, "possible", (_noise(observed.run),))]
-    if not observed.run.source.local or observed.slow_phase in ("none", "unknown"):
+    if not observed.run.source.local or observed.slow_phase == "none":
         return []
     evidence = _evidence(observed.run)
     if not evidence:
         return []
-    on_processor = runs_on_processor(observed.run.facts, observed.run.probe)
+    known = observed.slow_phase != "unknown"
+    on_processor = known and runs_on_processor(observed.run.facts, observed.run.probe)
     return [_finding(observed, "inferred" if on_processor else "possible", evidence)]
 
 

@@ -25,6 +25,9 @@ REMAINDERS: frozenset[Cause] = frozenset(
 )
 """Causes that mean: slower than usual, or as usual, and nothing narrower shown."""
 
+GENERAL: frozenset[Cause] = REMAINDERS | {"prompt.large", "decode.output_long"}
+"""Causes that leave open whether something narrower could be changed."""
+
 Find = Callable[[Observed], list[Finding]]
 
 
@@ -79,15 +82,15 @@ def disproves(found: Sequence[Finding]) -> bool:
     return any(finding.cause == "measurement.artifact" for finding in found)
 
 
-def _rank(observed: Observed, finding: Finding) -> tuple[bool, float]:
+def _rank(observed: Observed, finding: Finding) -> tuple[bool, float, bool]:
     """A doubtful measurement comes before everything that rests on it, then the dearest cause.
 
-    A cause whose cost nobody knows may cost all of its phase; one that is only possible comes last.
+    Of two that may cost the same, the narrower one comes first. A cause whose cost nobody knows may cost all of its phase; one that is only possible comes last.
     """
     costs_s = finding.costs_s
     if costs_s is None:
         costs_s = 0.0 if finding.certainty == "possible" else _most_s(observed, finding)
-    return (finding.cause != "measurement.artifact", -costs_s)
+    return (finding.cause != "measurement.artifact", -costs_s, finding.cause in GENERAL)
 
 
 def _most_s(observed: Observed, finding: Finding) -> float:

@@ -23,7 +23,7 @@ GROWTH_TOKENS = 1024
 """... or longer by no more than this."""
 LOST_FRAC = 0.5
 """A turn that reused less of what could be reused lost its cache."""
-FOREIGN_FRAC = 0.5
+FOREIGN_FRAC = 0.75
 """A request in between that is shorter than this share of the turn is another conversation."""
 
 MOST_BETWEEN = 8

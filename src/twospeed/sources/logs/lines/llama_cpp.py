@@ -162,6 +162,9 @@ class LlamaCpp:
             draft.signs["context_cut"] = True
         if draft.prompt_tokens is None and draft.output_tokens is not None:
             draft.prompt_tokens = max(held - draft.output_tokens + 1, 0) or None
+        prompt, done = draft.prompt_tokens, draft.processed_tokens
+        if draft.cached_tokens is None and prompt is not None and done is not None:
+            draft.cached_tokens = max(prompt - done, 0)
         if draft.slot is not None:
             self._held[draft.slot] = held
         if draft.tells_something:

@@ -1,0 +1,69 @@
+"""The lab: known faults, and whether the right cause is named first.
+
+    python benchmarks/lab [--seeds 5] [--only WORDS] [--file lab.jsonl] [--page docs/lab.md]
+
+Every trial is written to the file as it ends; a lab that was stopped goes on where it was. The
+table at the end names for each fault how often the right cause came first, what came instead, and
+the load of the machine meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from pages import confusion
+from scenarios import Scenario, all_scenarios
+
+from twospeed.sources.engine.model import fetch_model
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", default="", help="scenarios whose name holds these words")
+    parser.add_argument("--file", type=Path, default=Path("lab.jsonl"))
+    parser.add_argument("--page", type=Path, help="write the table there, below its marker")
+    args = parser.parse_args()
+    scenarios = [one for one in all_scenarios(fetch_model()) if args.only in one.name]
+    done = kept(args.file)
+    with args.file.open("a", encoding="utf-8") as file:
+        for seed in range(max(one.seeds or args.seeds for one in scenarios)):
+            for scenario in scenarios:
+                due = seed < min(scenario.seeds or args.seeds, 4 * args.seeds)
+                if due and (scenario.name, seed) not in done:
+                    trial(scenario, seed, file)
+    print(confusion(scenarios, list(kept(args.file).values()), args.page))
+
+
+def trial(scenario: Scenario, seed: int, file: object) -> None:
+    """Run one scenario and keep what was seen."""
+    seen = scenario.run(seed)
+    line = {
+        "name": scenario.name,
+        "seed": seed,
+        "wanted": scenario.causes,
+        "load_average": os.getloadavg()[0],
+        **seen.as_json(),
+    }
+    file.write(json.dumps(line) + "\n")  # type: ignore[attr-defined]
+    file.flush()  # type: ignore[attr-defined]
+    said = seen.error or ", ".join(seen.causes) or seen.slow_phase
+    print(f"{scenario.name} [{seed}]: {said}", flush=True)
+
+
+def kept(path: Path) -> dict[tuple[str, int], dict[str, object]]:
+    """Trials of an earlier run, by scenario and seed."""
+    if not path.exists():
+        return {}
+    lines = (json.loads(line) for line in path.read_text("utf-8").splitlines())
+    return {(line["name"], line["seed"]): line for line in lines}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""The tables of the lab."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from scenarios import NO_FAULT, Scenario
+
+BEGIN, END = "<!-- lab: begin -->", "<!-- lab: end -->"
+
+
+def confusion(
+    scenarios: Sequence[Scenario], trials: Sequence[dict[str, Any]], page: Path | None
+) -> str:
+    """How often each fault was named right, as a Markdown table."""
+    rows = [_row(one, [t for t in trials if t["name"] == one.name]) for one in scenarios]
+    named = [(s, t) for s in scenarios for t in trials if t["name"] == s.name]
+    faults = [_right(s, t) for s, t in named if s.causes]
+    healthy = [_right(s, t) for s, t in named if not s.causes]
+    table = "\n".join(
+        [
+            "| fault | right first | what was named first | host load |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            (
+                f"With a fault: {sum(faults)} of {len(faults)} right. "
+                f"Healthy controls: {sum(healthy)} of {len(healthy)} without a false finding."
+            ),
+        ]
+    )
+    if page is not None:
+        text = page.read_text("utf-8")
+        before, _, rest = text.partition(BEGIN)
+        _, _, after = rest.partition(END)
+        page.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", "utf-8")
+    return table
+
+
+def _row(scenario: Scenario, trials: Sequence[dict[str, Any]]) -> str:
+    right = sum(_right(scenario, trial) for trial in trials)
+    first = Counter(_first(trial) for trial in trials)
+    named = ", ".join(f"{cause} {count}" for cause, count in first.most_common())
+    loads = [trial["load"] for trial in trials if trial["load"] is not None]
+    load = f"{min(loads):.2f} to {max(loads):.2f}" if loads else ""
+    return f"| {scenario.name} | {right} of {len(trials)} | {named} | {load} |"
+
+
+def _first(trial: dict[str, Any]) -> str:
+    if trial["error"]:
+        return "error"
+    return str(trial["causes"][0]) if trial["causes"] else f"nothing ({trial['slow_phase']})"
+
+
+def _right(scenario: Scenario, trial: dict[str, Any]) -> bool:
+    if trial["error"]:
+        return False
+    if scenario.causes:
+        return bool(trial["causes"]) and trial["causes"][0] in scenario.causes
+    return all(cause in NO_FAULT for cause in trial["causes"]) and trial["slow_phase"] != "unknown"

@@ -1,0 +1,84 @@
+"""One trial: a command of twospeed, and what it named."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+BUDGET_S = 12
+LONGEST_S = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one trial said.
+
+    Attributes:
+        causes: worst first.
+        certainty: of the first.
+        slow_phase: as the report names it.
+        trusted: whether the report trusts its own conditions.
+        load: processors in other programs' use (0 to 1), where known.
+        error: why there is no report.
+    """
+
+    causes: tuple[str, ...]
+    certainty: str | None
+    slow_phase: str
+    trusted: bool
+    load: float | None
+    error: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As a line of the file keeps it."""
+        return asdict(self)
+
+
+def report_of(*words: str) -> dict[str, Any]:
+    """The report that a command prints; of a failure its last words."""
+    done = subprocess.run(
+        [sys.executable, "-m", "twospeed", *words, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_S,
+        check=False,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    try:
+        found: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        return {"error": done.stderr.strip()[-200:] or f"exit status {done.returncode}"}
+    return found
+
+
+def seen(report: dict[str, Any]) -> Seen:
+    """What matters of a report."""
+    if "error" in report:
+        return Seen((), None, "unknown", trusted=False, load=None, error=report["error"])
+    findings = report["findings"]
+    return Seen(
+        causes=tuple(finding["cause"] for finding in findings),
+        certainty=findings[0]["certainty"] if findings else None,
+        slow_phase=report["slow_phase"],
+        trusted=report["conditions"]["trusted"],
+        load=report["conditions"]["host_load"],
+    )
+
+
+def diagnosed(*words: str, seed: int) -> Seen:  # noqa: ARG001  (each run draws its own prompts)
+    """Diagnose with a short budget."""
+    return seen(report_of("diagnose", *words, "--budget", str(BUDGET_S)))
+
+
+def read_log(text: str, *words: str) -> Seen:
+    """Read a log."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "server.log"
+        path.write_text(text, "utf-8")
+        return seen(report_of("read", str(path), *words))
