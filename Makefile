@@ -6,13 +6,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help diagnose test check format test-runtimes benchmarks clean
+.PHONY: help diagnose test check format test-runtimes lab clean
 
 help:
 	@echo "make diagnose       set up, then diagnose the embedded engine"
 	@echo "make test           set up, then run every test that needs no heavy runtime"
 	@echo "make check          lint, format, types, layers and docs, in seconds"
 	@echo "make test-runtimes  set up vLLM (CPU), transformers and mlx_lm, and test against them (6 GB)"
+	@echo "make lab            put known faults into the engine and see what is named (an hour)"
 	@echo "make clean          remove what these commands made here"
 
 # A Python without the venv module (Debian's python3 without python3-venv) is mended where that is possible.
@@ -55,6 +56,11 @@ format: $(VENV)/.dev
 test-runtimes: $(VENV)/.dev
 	@$(BIN)/python tests/heavy/install.py
 	@$(BIN)/python -m pytest -m runtimes tests/heavy
+
+lab: $(VENV)/.dev
+	@$(BIN)/python -m twospeed.sources.engine.model
+	@$(BIN)/python benchmarks/lab --file .lab.jsonl --page docs/lab.md
+	@$(BIN)/python benchmarks/lab/savings.py --file .savings.jsonl --page docs/lab.md
 
 clean:
 	rm -rf $(VENV) .runtimes .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist src/*.egg-info

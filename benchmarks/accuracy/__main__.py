@@ -8,9 +8,9 @@ what this simulator did: TTFT from the kernel's stamp of the last request byte t
 first text, and the gaps between such writes. Clients take turns, round after round; each run
 waits for a quiet machine first. `hogs` are two busy processes beside client and simulator.
 
-Two kinds of error are printed. *Quantiles*: the client's p50 or p99 minus the true one, for every
-client. *Pairs*: by request and event, |client - truth|, for those that tell when they sent what;
-only events that came alone in their read, where the client marks the others.
+Two kinds of error are printed. *Quantiles*: the client's p50 or p99 minus the true one, over all
+that it told. *Pairs*: p50 and p99 of |client - truth| by request and event, for clients whose
+requests can be told apart; where a client marks events that shared a read, without those.
 
 The other tools are installed on first use, each into an environment of its own in the cache.
 """

@@ -36,14 +36,19 @@ def simulator(streams: int, folder: Path, *, tls: bool) -> Iterator[str]:
     words += ["--duration", str(LONGEST_RUN_S + 10)]
     if tls:
         words += ["--tls", *map(str, certificate(folder))]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "twospeed", "simulate", *words], stdout=subprocess.PIPE, text=True
-    )
+    log = folder / "simulator.log"
+    with log.open("w") as errors:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "twospeed", "simulate", *words],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
     try:
         line = server.stdout.readline() if server.stdout else ""
         found = re.search(r"(https?://\S+)/v1", line)
         if found is None:
-            raise NotRun(f"the simulator did not start: {line!r}")
+            raise NotRun(f"the simulator did not start: {log.read_text()[-300:]!r}")
         yield found[1]
         time.sleep(0.2)  # the last line of the truth
     finally:

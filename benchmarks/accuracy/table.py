@@ -8,12 +8,14 @@ from outcome import Cell, Outcome, figures
 
 WIDTH = 100
 KINDS = ("ttft_quantiles_ms", "gap_quantiles_ms", "ttft_pairs_ms", "gap_pairs_ms")
+PARTS = ("TTFT quantiles", "gap quantiles", "TTFT pairs", "gap pairs")
 HEADS = (
-    "Errors in ms       TTFT quantiles  gap quantiles     TTFT pairs      gap pairs",
-    "                       p50    p99    p50    p99    p50    p99    p50    p99 alone CPU s lost host",
+    f"{'Errors in ms':<19}" + "".join(f"{part:>14}" for part in PARTS),
+    " " * 19 + "    p50    p99" * len(PARTS) + "  own   CPU lost host",
 )
 NOTES = (
-    "alone: share of the TTFT that came in a read of their own; the pairs rest on these",
+    "own: share of the TTFT that came in a read of their own; the pairs rest on these",
+    "CPU: seconds of the client, start-up included",
     "host: highest load average at a start / most that other programs used during a run",
     "      (* the machine was not quiet before)",
     "GuideLLM tells the mean gap of a request, not each",
@@ -42,7 +44,7 @@ def row(name: str, outcome: Outcome) -> str:
     alone = "-" if told["ttft_alone"] is None else f"{told['ttft_alone']:.0%}"
     host = f"{told['load_average']:.1f}/{told['other_programs']:.0%}{'*' * outcome.unquiet}"
     errors = "".join(f"{shown(number):>7}" for number in numbers)
-    return f"{name:<20}{errors[1:]} {alone:>5} {told['cpu_s']:5.1f} {told['lost']:4d} {host}"
+    return f"{name:<20}{errors[1:]} {alone:>4} {told['cpu_s']:5.1f} {told['lost']:4d} {host}"
 
 
 def shown(number: float | None) -> str:

@@ -96,14 +96,16 @@ def with_hogs(number: int, *pairs: str) -> Callable[[int], Seen]:
     return run
 
 
-def logged(talk: Callable[[str, int], None], *pairs: str) -> Callable[[int], Seen]:
+def logged(
+    talk: Callable[[str, int], None], *pairs: str, stream_goal: str = "5"
+) -> Callable[[int], Seen]:
     """Talk to a real engine, then read its log, without knowing anything else."""
 
     def run(seed: int) -> Seen:
         with engine("threads=1", *pairs) as running:
             talk(str(running.url), seed)
             text = running.log_path.read_text("utf-8", "replace") if running.log_path else ""
-        return read_log(text, "--wait-goal", "0.5", "--stream-goal", "5")
+        return read_log(text, "--wait-goal", "0.5", "--stream-goal", stream_goal)
 
     return run
 
@@ -227,7 +229,7 @@ def all_scenarios(model: Path) -> tuple[Scenario, ...]:
         Scenario(
             "log: own draft at temperature 1.5",
             ("decode.draft_rejected",),
-            logged(hot_answers, f"model-draft={model}"),
+            logged(hot_answers, f"model-draft={model}", stream_goal="40"),
         ),
         Scenario(
             "reuse off, simulated",
@@ -269,7 +271,7 @@ def all_scenarios(model: Path) -> tuple[Scenario, ...]:
                 "--decode-tps",
                 "40",
                 "--reasoning-tokens",
-                "200",
+                "40",
                 flags=("--output-tokens", "300"),
             ),
         ),

@@ -84,9 +84,7 @@ def _turn(record: RequestRecord, earlier: Sequence[RequestRecord]) -> Turn | Non
     between: list[RequestRecord] = []
     for before in reversed(earlier):
         held = _held(before)
-        if held is not None and held <= prompt <= max(GROWTH * held, held + GROWTH_TOKENS):
-            if held < SHORTEST_TOKENS:
-                return None
+        if held is not None and _may_precede(held, prompt):
             return Turn(
                 record=record,
                 before=before,
@@ -97,6 +95,12 @@ def _turn(record: RequestRecord, earlier: Sequence[RequestRecord]) -> Turn | Non
             )
         between.append(before)
     return None
+
+
+def _may_precede(held: int, prompt: int) -> bool:
+    """Whether a prompt can be the next turn of what held so many tokens."""
+    grown = held <= prompt <= max(GROWTH * held, held + GROWTH_TOKENS)
+    return grown and held >= SHORTEST_TOKENS
 
 
 def _held(record: RequestRecord) -> int | None:
