@@ -10,7 +10,7 @@ from twospeed.records.run import GraphicsDevice, MachineFacts
 from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.numbers import NUMBER, bytes_of, number
 
-MARKS = (b"Slowdown", b"Power Cap", b"GPU memory", b"MiB /")
+MARKS = {b"HW Thermal Slowdown": (b"Slowdown", b"Power Cap", b"GPU memory", b"MiB /")}
 
 _REASON = re.compile(
     r"^(HW Slowdown|HW Thermal Slowdown|SW Thermal Slowdown|HW Power Brake Slowdown|SW Power Cap)"

@@ -14,7 +14,7 @@ from twospeed.sources.logs.draft import Draft
 from twospeed.sources.logs.numbers import NUMBER, number, seconds, whole
 
 RUNTIME = "koboldcpp"
-MARKS = (b"Process", b"CtxLimit", b"ContextLimit", b"Total:", b"Generating (")
+MARKS = {b", Generat": (b"Process", b"Total:")}
 
 _NUMBER = NUMBER
 _LIMIT = re.compile(r"(?:CtxLimit|ContextLimit):\s*(\d+)/(\d+)")

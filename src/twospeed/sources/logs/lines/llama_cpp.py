@@ -21,7 +21,11 @@ from twospeed.sources.logs.draft import FEW_TOKENS, Draft
 from twospeed.sources.logs.numbers import NUMBER, number, seconds, whole
 
 RUNTIME = "llama-server"
-MARKS = (b"slot ", b" time ", b"lot 0 ", b"prefix-match hit")
+MARKS = {
+    b"| task ": (b"| task ", b" time =", b"better prompt"),
+    b"eval time": (b" time =", b"prefix-match hit"),
+    b"print_timings:": (b"slot ", b" in cache:"),
+}
 
 _SLOT = re.compile(r"s?lot\s+(\w+)\s*:\s*id\s+(\d+)\s*\|\s*task\s+(-?\d+)\s*\|\s?")
 _TIMED = re.compile(

@@ -16,7 +16,10 @@ from twospeed.sources.logs.draft import Draft
 from twospeed.sources.logs.numbers import NUMBER, bytes_of, go_seconds, whole
 
 RUNTIME = "ollama"
-MARKS = (b" duration:", b"eval count:", b"[GIN]", b"msg=", b" GPU", b" CPU", b"eval rate:")
+MARKS = {
+    b"[GIN]": (b"[GIN]", b"truncating input", b"layers.offload"),
+    b"prompt eval duration": (b" duration:", b"eval count:", b"/GPU", b"% GPU", b"% CPU"),
+}
 
 _BLOCK = re.compile(
     r"^(total duration|load duration|prompt eval count|prompt eval duration|prompt eval rate"

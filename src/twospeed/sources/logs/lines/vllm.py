@@ -12,7 +12,7 @@ from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.numbers import NUMBER, number, whole
 
 RUNTIME = "vllm"
-MARKS = (b"generation throughput", b"preempt")
+MARKS = {b"n throughput": (b"generation throughput", b"preempt")}
 
 _WINDOW = re.compile(
     rf"Avg prompt throughput: ({NUMBER}) tokens/s, Avg generation throughput: ({NUMBER}) tokens/s,"
