@@ -24,11 +24,45 @@ from pathlib import Path
 
 LONGEST_RUN_S = 600
 KINDS = ("one in 50", "every line")
-WORDS = (
-    "srv log_server_r request done POST /v1/chat/completions 127.0.0.1 200 params from handler que "
-    "start_loop waiting for new tasks update_chat_ok main processing queue stopped response chunk "
-    "sent keep alive health connection opened closed stream finished next stop reading template"
-).split()
+WORDS = [
+    "srv",
+    "log_server_r",
+    "request",
+    "done",
+    "POST",
+    "/v1/chat/completions",
+    "127.0.0.1",
+    "200",
+    "params",
+    "from",
+    "handler",
+    "que",
+    "start_loop",
+    "waiting",
+    "for",
+    "new",
+    "tasks",
+    "update_chat_ok",
+    "main",
+    "processing",
+    "queue",
+    "stopped",
+    "response",
+    "chunk",
+    "sent",
+    "keep",
+    "alive",
+    "health",
+    "connection",
+    "opened",
+    "closed",
+    "stream",
+    "finished",
+    "next",
+    "stop",
+    "reading",
+    "template",
+]
 
 
 def main() -> None:
@@ -127,7 +161,10 @@ def request_lines(chance: random.Random, task: int) -> Iterator[str]:
     slot = f"id  {task % 4} | task {task} |"
     prompt_ms, answer_ms = new * chance.uniform(0.7, 0.9), made * chance.uniform(15, 19)
     yield f"launch_slot_: {slot} processing task, is_child = 0"
-    yield f"update_slots: {slot} new prompt, n_ctx_slot = 32768, n_keep = 0, task.n_tokens = {new + kept}"
+    yield (
+        f"update_slots: {slot} new prompt, n_ctx_slot = 32768, n_keep = 0, task.n_tokens = "
+        f"{new + kept}"
+    )
     yield f"update_slots: {slot} cached n_tokens = {kept}, memory_seq_rm [{kept}, end)"
     for done in range(2048, new, 2048):
         share, spent_s = done / new, prompt_ms / 1e3 * done / new

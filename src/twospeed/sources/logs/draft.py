@@ -17,6 +17,9 @@ from twospeed.sources.logs.company import Span
 
 FEW_TOKENS = 1
 """One prompt token is what a full hit leaves to evaluate: its time says nothing about prefill."""
+MOST_REPORTS = 256
+"""Of one request."""
+LEAST_TPS = 1e-6
 
 
 @dataclass(slots=True)
@@ -44,6 +47,8 @@ class Draft:
     ended_s: float | None = None
     ended_line: int | None = None
     slot: int | None = None
+    task: int | None = None
+    """What the program calls it, within its slot."""
     other_requests: int | None = None
     model: str | None = None
     end_to_end: bool = False
@@ -65,6 +70,20 @@ class Draft:
         if self.slot is None or self.ended_line is None:
             return None
         return Span(self.line, self.ended_line, self.began_s, self.ended_s)
+
+    def add_window(self, output_tokens: int | None, pace_tps: float | None) -> None:
+        """Take up the speed of a few seconds of its answer; of very many every second is kept."""
+        if output_tokens is None or not pace_tps or pace_tps < LEAST_TPS:
+            return
+        if len(self.windows) >= MOST_REPORTS:
+            del self.windows[::2]
+        window = DecodeWindow(output_tokens=output_tokens, per_token_s=1.0 / pace_tps)
+        self.windows.append(window)
+
+    def add_step(self, done_tokens: int | None) -> None:
+        """Take up a report of progress: prompt tokens that are done."""
+        if done_tokens is not None and len(self.steps) < MOST_REPORTS:
+            self.steps.append(done_tokens)
 
     def record(self, number: int) -> RequestRecord:
         """The record of what was told."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 LONGEST_S = 1e9
-MOST_DIGITS = 15
+MOST_DIGITS = 12
+"""Of a count; more are beyond what a record holds."""
+MOST_CHARS = 23
 NUMBER = r"(?:\d[\d.,]*|inf|nan)"
 """For the expressions of the formats: digits with either mark, or no value."""
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?")
@@ -22,7 +24,7 @@ def number(text: str | None) -> float | None:
     One mark alone is the decimal mark, for the programs read here do not group digits of plain
     numbers; with two kinds of marks, or one of them repeated, the last kind is.
     """
-    if not text or not text[0].isdigit() or len(text) > MOST_DIGITS + 8:
+    if not text or not text[0].isdigit() or len(text) > MOST_CHARS:
         return None
     text = text.rstrip(".,")
     marks = [mark for mark in text if mark in ".,"]

@@ -10,7 +10,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from twospeed.records.errors import InputError
 
@@ -22,6 +22,9 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard")
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 Read = Callable[[int], bytes]
 
 
@@ -37,9 +40,9 @@ def opened(where: str) -> BinaryIO:
     if where == STDIN:
         if sys.stdin is None:
             raise InputError("Cannot read stdin: it is closed.")
-        return _unpacked(_buffered(sys.stdin.buffer.read1), "stdin")
+        return _unpacked(_buffered(cast("io.BufferedReader", sys.stdin.buffer).read1), "stdin")
     try:
-        return _unpacked(cast("io.BufferedReader", Path(where).open("rb")), where)
+        return _unpacked(Path(where).open("rb"), where)
     except OSError as error:
         raise InputError(f"Cannot read {where}: {error.strerror or error}.") from error
 
@@ -148,10 +151,11 @@ class _Source(io.RawIOBase):
         """It is."""
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Buffer) -> int:
         """The next bytes."""
-        data = self._read(len(buffer))
-        buffer[: len(data)] = data
+        view = memoryview(buffer)
+        data = self._read(len(view))
+        view[: len(data)] = data
         return len(data)
 
 

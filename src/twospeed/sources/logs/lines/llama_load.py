@@ -10,12 +10,10 @@ import re
 from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.numbers import NUMBER, number, whole
 
-MARKS = {
-    sign: (b"layers", b"n_ctx", b"flash_attn", b"buffer size", b"n_batch", b"graph splits",
-           b"n_threads", b"backend", b"dev = ", b"CUDA", b"n_ubatch", b"no GPU",
-           b"no usable GPU", b"no ROCm", b"No devices found")
-    for sign in (b"buffer size =", b"layers to GPU")
-}  # fmt: skip
+_MARKS = (b"layers", b"n_ctx", b"flash_attn", b"buffer size", b"n_batch", b"graph splits",
+          b"n_threads", b"backend", b"dev = ", b"CUDA", b"n_ubatch", b"no GPU", b"no usable GPU",
+          b"no ROCm", b"No devices found")  # fmt: skip
+MARKS = {b"buffer size =": _MARKS, b"layers to GPU": _MARKS}
 
 _LAYERS = re.compile(r"offloaded\s+(\d+)/(\d+)\s+layers to GPU")
 _SETTING = re.compile(r"\b(n_ctx|n_batch|n_ubatch|flash_attn|graph splits)\s*=\s*(\w+)")
