@@ -59,6 +59,10 @@ class LineReaders:
 
 def read_text(text: str) -> Content:
     """What a whole text tells, by lines and as a document."""
+    return _read_whole(text)[0]
+
+
+def _read_whole(text: str) -> tuple[Content, int]:
     readers = LineReaders()
     for line in arranged(text):
         readers.take(line)
@@ -67,7 +71,7 @@ def read_text(text: str) -> Content:
     if document is not None:
         content.unread = 0
         content.join(_without(document, content.records))
-    return content
+    return content, readers.log.dropped
 
 
 def read_file(
@@ -97,7 +101,7 @@ def read_file(
                 break
         else:
             text = b"".join(head).decode("utf-8", "replace").removeprefix("\ufeff")
-            read = read_text(choice.part_of(text)), 0
+            read = _read_whole(choice.part_of(text))
     choice.check(where)
     return read
 

@@ -9,6 +9,7 @@ import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -41,10 +42,14 @@ def opened(where: str) -> BinaryIO:
         if sys.stdin is None:
             raise InputError("Cannot read stdin: it is closed.")
         return _unpacked(_buffered(cast("io.BufferedReader", sys.stdin.buffer).read1), "stdin")
-    try:
-        return _unpacked(Path(where).open("rb"), where)
-    except OSError as error:
-        raise InputError(f"Cannot read {where}: {error.strerror or error}.") from error
+    with ExitStack() as unless_handed_over:
+        try:
+            file = unless_handed_over.enter_context(Path(where).open("rb"))
+            text = _unpacked(file, where)
+        except OSError as error:
+            raise InputError(f"Cannot read {where}: {error.strerror or error}.") from error
+        unless_handed_over.pop_all()
+    return text
 
 
 def head_of(where: str, size: int) -> bytes:
@@ -94,11 +99,11 @@ def blocks(file: BinaryIO, where: str) -> Iterator[bytes]:
 def _unpacked(file: io.BufferedReader, where: str) -> BinaryIO:
     head = file.peek(4)[:4]
     if head.startswith(_GZIP):
-        return _buffered(_careful(gzip.GzipFile(fileobj=file).read, EOFError, zlib.error))
+        return _buffered(_careful(gzip.GzipFile(fileobj=file).read, EOFError, zlib.error), file)
     if head.startswith(_ZSTD):
         return _zstd(file, where)
     encoding = _UTF16.get(head[:2])
-    return file if encoding is None else _buffered(_recoded(file, encoding))
+    return file if encoding is None else _buffered(_recoded(file, encoding), file)
 
 
 def _zstd(file: BinaryIO, where: str) -> BinaryIO:
@@ -107,7 +112,7 @@ def _zstd(file: BinaryIO, where: str) -> BinaryIO:
             module: Any = importlib.import_module(name)
         except ImportError:
             continue
-        return _buffered(_careful(module.open(file, "rb").read, EOFError, module.ZstdError))
+        return _buffered(_careful(module.open(file, "rb").read, EOFError, module.ZstdError), file)
     raise InputError(
         f"{where} is packed with zstd, which this Python cannot unpack.",
         hint=f"Unpack it: zstd -dc {where} | twospeed read -",
@@ -143,9 +148,10 @@ def _recoded(file: BinaryIO, encoding: str) -> Read:
 class _Source(io.RawIOBase):
     """What a function reads."""
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: Read, file: BinaryIO | None) -> None:
         super().__init__()
         self._read = read
+        self._file = file
 
     def readable(self) -> bool:
         """It is."""
@@ -158,6 +164,12 @@ class _Source(io.RawIOBase):
         view[: len(data)] = data
         return len(data)
 
+    def close(self) -> None:
+        """Close the file below as well."""
+        if self._file is not None:
+            self._file.close()
+        super().close()
 
-def _buffered(read: Read) -> io.BufferedReader:
-    return io.BufferedReader(_Source(read), BLOCK_BYTES)
+
+def _buffered(read: Read, file: BinaryIO | None = None) -> io.BufferedReader:
+    return io.BufferedReader(_Source(read, file), BLOCK_BYTES)

@@ -31,7 +31,7 @@ _TIME = (
     r"(?P<what>prompt eval|generation eval|eval|sample|sampling|load|total)\s+time\s*=\s*"
     rf"(?P<ms>{NUMBER})\s*ms(?:\s*/\s*(?P<n>\d+))?"
 )
-_TIMED = re.compile(rf"(?:^|[\s:|]){_TIME}")
+_TIMED = re.compile(rf"(?:^|(?<!ompt)[\s:|]){_TIME}")
 _TIMED_SLOT = re.compile(_TIME)
 _PROMPT = re.compile(r"n(?:ew)? prompt,.*?(?:task\.n_tokens|n_prompt_tokens)\s*=\s*(\d+)")
 _CONTEXT = re.compile(r"n_ctx_slot\s*=\s*(\d+)")
@@ -73,6 +73,8 @@ class LlamaCpp:
         slot = _SLOT.match(text) if text.find("lot ", 0, 5) >= 0 else None
         if slot is not None:
             return self._slot_line(line, int(slot[1]), int(slot[2]), text[slot.end() :])
+        if text[:1] == "{" or "id_slot=" in text:
+            return False  # llama_json.py
         if " time" in text and (timed := _TIMED.search(text)) is not None:
             self._timed(line, timed)
             return True
@@ -186,16 +188,11 @@ class LlamaCpp:
             if timed["what"] == "total":
                 self._header = None
             return
-        slot = _slot_of(line.text)
-        draft = self._open.get(slot) if slot is not None else None
-        if draft is None and len(self._open) == 1 and line.text.startswith("print_timings:"):
+        if len(self._open) == 1 and line.text.startswith("print_timings:"):
             draft = next(iter(self._open.values()))
-        if (draft is not None and draft.prefill_s is None) or draft is self._block is not None:
-            _fill(draft or self._new_block(line), timed)
-            return
-        if draft is not None and timed["what"] != "prompt eval":
-            _fill(draft, timed)
-            return
+            if draft.prefill_s is None or timed["what"] != "prompt eval":
+                _fill(draft, timed)
+                return
         self._in_block(line, timed)
 
     def _in_block(self, line: Line, timed: re.Match[str]) -> None:
@@ -290,11 +287,6 @@ def _fill(draft: Draft, timed: re.Match[str], *, classic: bool = False) -> None:
         draft.total_s = time_s
     elif what != "load" and time_s is not None:
         draft.signs["sampling_s"] = time_s
-
-
-def _slot_of(text: str) -> int | None:
-    found = re.search(r"id_slot[\"=:\s]+(\d{1,4})\b", text)
-    return int(found[1]) if found else None
 
 
 def _share(text: str) -> float | None:
