@@ -155,7 +155,7 @@ HOSTILE = {
     "batches": "Decode batch, #running-req: 5, " * 30_000,
     "batches by line": "Decode batch, #running-req: 5, x gen throughput\n" * 20_000,
     "layers": "layers.model=5 msg= " * 30_000,
-    "blank lines": "\n" * 500_000,
+    "blank lines": "\n" * 200_000,
     "wrapped": ("a, \n" + "   b, \n" * 20) * 5_000,
     "loads": LOAD * 2_000,
     "NUL bytes": "\0" * 2_000_000,

@@ -23,7 +23,7 @@ _ID = {
     "HW Power Brake Slowdown": "power_brake",
     "SW Power Cap": "power_cap",
 }
-_MEMORY = re.compile(r"\|\s*(\d+)MiB /\s*(\d+)MiB\s*\|\s*(\d+)%")
+_MEMORY = re.compile(r"\|\s*(\d{1,9})MiB /\s*(\d{1,9})MiB\s*\|\s*(\d{1,3})%")
 _SHARED = re.compile(
     rf"shared GPU memory:?\s*({NUMBER})\s*/\s*{NUMBER}\s*([KMGT]i?B)", re.IGNORECASE
 )

@@ -17,7 +17,7 @@ RUNTIME = "koboldcpp"
 MARKS = {b", Generat": (b"Process", b"Total:")}
 
 _NUMBER = NUMBER
-_LIMIT = re.compile(r"(?:CtxLimit|ContextLimit):\s*(\d+)/(\d+)")
+_LIMIT = re.compile(r"(?:CtxLimit|ContextLimit):\s*(\d{1,12})/(\d{1,12})\b")
 _AMOUNT = re.compile(r"Amt:(\d+)/\d+")
 _PREFILL = re.compile(
     rf"Process(?:ing)?:\s*({_NUMBER})s(?: \((?:({_NUMBER})ms/T)?(?: = )?(?:({_NUMBER})T/s)?\))?"

@@ -20,7 +20,7 @@ _WINDOW = re.compile(
     rf" GPU KV cache usage: ({NUMBER})%"
 )
 _PREEMPTED = re.compile(r"is preempted by|preempt.*?not enough KV cache", re.IGNORECASE)
-_COUNT = re.compile(r"total_(?:cumulative|num_cumulative)_preemption_cnt=(\d+)")
+_COUNT = re.compile(r"total_(?:cumulative|num_cumulative)_preemption_cnt=(\d{1,12})")
 
 
 class Vllm:
