@@ -85,7 +85,8 @@ def disproves(found: Sequence[Finding]) -> bool:
 def _rank(observed: Observed, finding: Finding) -> tuple[bool, float, bool]:
     """A doubtful measurement comes before everything that rests on it, then the dearest cause.
 
-    Of two that may cost the same, the narrower one comes first. A cause whose cost nobody knows may cost all of its phase; one that is only possible comes last.
+    Of two that may cost the same, the narrower one comes first. A cause whose cost nobody knows may
+    cost all of its phase; one that is only possible comes last.
     """
     costs_s = finding.costs_s
     if costs_s is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -15,8 +14,9 @@ from twospeed.records.request_record import RequestRecord
 from twospeed.sources.logs.cleaning import cleaned
 from twospeed.sources.logs.collector import Line
 from twospeed.sources.logs.content import Content
-from twospeed.sources.logs.reading import LineReaders, Wanted, is_wanted
-from twospeed.sources.logs.text_input import STDIN
+from twospeed.sources.logs.reading import LineReaders
+from twospeed.sources.logs.text_input import STDIN, opened
+from twospeed.sources.logs.wanted import Choice, Wanted
 
 LOOK_S = 0.3
 
@@ -38,16 +38,17 @@ def follow(args: Namespace, wanted: Wanted | None, finish: Finish) -> int:
     if len(args.files) != 1:
         raise UsageError("--follow takes one file.")
     quiet = args.json or args.markdown or args.out is not None
+    choice = Choice(wanted)
     readers = LineReaders(on_request=None if quiet else _show)
     if not quiet:
         print(HEADING, flush=True)
     try:
         with _opened(args.files[0]) as file:
             for number, raw in enumerate(_lines(file, endless=args.files[0] != STDIN), start=1):
-                text, at_s = cleaned(raw.decode("utf-8", "replace"))
-                line = Line(text, number, at_s)
-                if is_wanted(line, wanted):
-                    readers.take(line)
+                said = raw.decode("utf-8", "replace")
+                if choice.takes(said):
+                    text, at_s = cleaned(said)
+                    readers.take(Line(text, number, at_s))
     except KeyboardInterrupt:
         if not quiet:
             print(flush=True)
@@ -60,7 +61,7 @@ def _show(record: RequestRecord) -> None:
 
 def _opened(where: str) -> BinaryIO:
     if where == STDIN:
-        return sys.stdin.buffer
+        return opened(where)
     try:
         return Path(where).open("rb")
     except OSError as error:

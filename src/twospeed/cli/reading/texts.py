@@ -26,9 +26,10 @@ from twospeed.records.run import Goals, Run, Workload
 from twospeed.records.run_file import looks_like_run, read_run_from
 from twospeed.report.build import build_report
 from twospeed.sources.logs.content import Content
-from twospeed.sources.logs.reading import Wanted, read_file
+from twospeed.sources.logs.reading import read_file
 from twospeed.sources.logs.run import run_of
-from twospeed.sources.logs.text_input import STDIN, opened
+from twospeed.sources.logs.text_input import STDIN, head_of, opened
+from twospeed.sources.logs.wanted import Wanted
 
 CHAT_TURN = Workload(prompt_tokens=2000, output_tokens=300)
 INCONCLUSIVE = 4
@@ -88,11 +89,8 @@ def _read(args: Namespace, wanted: Wanted | None) -> Run:
 def _saved_run(args: Namespace) -> Run | None:
     """The run of one of our own record files; None for any other text."""
     where = args.files[0]
-    if where == STDIN:
+    if not looks_like_run(head_of(where, HEAD_BYTES)):
         return None
-    with opened(where) as file:
-        if not looks_like_run(file.read(HEAD_BYTES)):
-            return None
     with opened(where) as file:
         run = read_run_from(file, where=where)
     goals, workload = goals_of(args, run.goals), workload_of(args, run.workload)

@@ -39,7 +39,7 @@ def _joined(raws: Sequence[tuple[str, int]]) -> list[Line]:
             lines
             and before.endswith((" ", ","))
             and raw.startswith("  ")
-            and not _OWN_RECORD.search(raw.split("=", 1)[0][:40])
+            and not _OWN_RECORD.search("".join(raw.partition("=")[:2])[:40])
             and open_until < MOST_JOINED
         )
         if goes_on:

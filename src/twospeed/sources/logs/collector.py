@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -16,10 +16,11 @@ from twospeed.sources.logs.draft import Draft
 
 MOST_RECORDS = 20_000
 """Of a longer log the newest are kept."""
+MOST_WINDOWS = 400_000
+"""Speeds within answers, of all requests that are kept together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line, free of whatever copying and logging put around it."""
 
     text: str
@@ -54,6 +55,7 @@ class Collector:
     spans: list[Span | None] = field(default_factory=list)
     """Of each record: when it was in its slot."""
     _number: int = 0
+    _windows: int = 0
 
     def add(self, draft: Draft) -> None:
         """Take up a request; one that tells no time is none."""
@@ -68,9 +70,9 @@ class Collector:
         self.content.end_to_end += draft.end_to_end
         if self.on_request is not None:
             self.on_request(record)
-        if len(records) > 2 * MOST_RECORDS:
-            del records[:MOST_RECORDS], self.spans[:MOST_RECORDS]
-            self.dropped += MOST_RECORDS
+        self._windows += len(draft.windows)
+        if len(records) > 2 * MOST_RECORDS or self._windows > MOST_WINDOWS:
+            self._keep(min(len(records) // 2, MOST_RECORDS))
 
     def again(self, draft: Draft) -> None:
         """Replace the newest request: another line told more of it."""
@@ -87,5 +89,15 @@ class Collector:
         """Everything found."""
         if self.summary:
             self.content.summary = replace(LoadSummary(), **self.summary)
-        self.content.records = beside(self.content.records, self.spans)[-MOST_RECORDS:]
+        self._keep(MOST_RECORDS)
+        self.content.records = beside(self.content.records, self.spans)
         return self.content
+
+    def _keep(self, newest: int) -> None:
+        """Let go of all requests but the newest."""
+        surplus = max(len(self.content.records) - newest, 0)
+        del self.content.records[:surplus], self.spans[:surplus]
+        self.dropped += surplus
+        self._windows = sum(
+            len(one.signs.decode_windows) for one in self.content.records if one.signs
+        )

@@ -9,6 +9,9 @@ from msgspec.structs import replace
 
 from twospeed.records.request_record import RequestRecord, ServerSigns
 
+MOST_BESIDE = 64
+"""More at once are not looked at: a log that never ends its requests tells nothing of company."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -37,10 +40,10 @@ def beside(records: Sequence[RequestRecord], spans: Sequence[Span | None]) -> li
     for index in known:
         first = spans[index].first_line  # type: ignore[union-attr]
         running = [one for one in running if spans[one].last_line > first]  # type: ignore[union-attr]
-        for one in running:
+        for one in running[-MOST_BESIDE:]:
             company[one].add(index)
             company[index].add(one)
-        running.append(index)
+        running = [*running[-MOST_BESIDE:], index]
     for index, others in company.items():
         told[index] = _with_company(told, spans, index, others)
     return told
@@ -54,9 +57,9 @@ def _with_company(
         return replace(record, other_requests=0)
     disturbed_s = sum(_disturbed_s(records, spans, index, other) for other in others)
     decode_s = record.server.decode_s if record.server else None
-    signs = record.signs or ServerSigns()
+    signs = record.signs
     if decode_s is not None and disturbed_s > 0:
-        signs = replace(signs, disturbed_s=min(disturbed_s, decode_s))
+        signs = replace(signs or ServerSigns(), disturbed_s=min(disturbed_s, decode_s))
     return replace(record, other_requests=len(others), signs=signs)
 
 

@@ -14,9 +14,13 @@ from twospeed.records.request_record import (
     TokenCounts,
 )
 from twospeed.sources.logs.company import Span
+from twospeed.sources.logs.numbers import LONGEST_S, MOST_DIGITS
 
 FEW_TOKENS = 1
 """One prompt token is what a full hit leaves to evaluate: its time says nothing about prefill."""
+MOST_REPORTS = 256
+"""Of one request."""
+LEAST_TPS = 1e-6
 
 
 @dataclass(slots=True)
@@ -44,6 +48,8 @@ class Draft:
     ended_s: float | None = None
     ended_line: int | None = None
     slot: int | None = None
+    task: int | None = None
+    """What the program calls it, within its slot."""
     other_requests: int | None = None
     model: str | None = None
     end_to_end: bool = False
@@ -66,6 +72,20 @@ class Draft:
             return None
         return Span(self.line, self.ended_line, self.began_s, self.ended_s)
 
+    def add_window(self, output_tokens: int | None, pace_tps: float | None) -> None:
+        """Take up the speed of a few seconds of its answer; of very many every second is kept."""
+        if output_tokens is None or not pace_tps or pace_tps < LEAST_TPS:
+            return
+        if len(self.windows) >= MOST_REPORTS:
+            del self.windows[::2]
+        window = DecodeWindow(output_tokens=output_tokens, per_token_s=1.0 / pace_tps)
+        self.windows.append(window)
+
+    def add_step(self, done_tokens: int | None) -> None:
+        """Take up a report of progress: prompt tokens that are done."""
+        if done_tokens is not None and len(self.steps) < MOST_REPORTS:
+            self.steps.append(done_tokens)
+
     def record(self, number: int) -> RequestRecord:
         """The record of what was told."""
         steps = self.decode_steps
@@ -79,13 +99,13 @@ class Draft:
             counts=self._counts(),
             server=ServerTimes(
                 told_by=self.told_by,
-                load_s=self.load_s,
-                queue_s=self.queue_s,
-                prefill_s=self.prefill_s,
-                prefill_tokens=self.processed_tokens if self.prefill_s is not None else None,
-                decode_s=self.decode_s if timed else None,
-                decode_steps=steps if timed else None,
-                total_s=self.total_s,
+                load_s=_time(self.load_s),
+                queue_s=_time(self.queue_s),
+                prefill_s=_time(self.prefill_s),
+                prefill_tokens=_count(self.processed_tokens) if self.prefill_s else None,
+                decode_s=_time(self.decode_s) if timed else None,
+                decode_steps=_count(steps) if timed else None,
+                total_s=_time(self.total_s),
             ),
             signs=self._signs(),
             other_requests=self.other_requests,
@@ -99,10 +119,10 @@ class Draft:
         if prompt is not None and cached is not None and cached > prompt:
             cached = None
         return TokenCounts(
-            prompt_tokens=prompt,
-            cached_prompt_tokens=cached,
-            output_tokens=self.output_tokens,
-            reasoning_tokens=self.reasoning_tokens,
+            prompt_tokens=_count(prompt),
+            cached_prompt_tokens=_count(cached),
+            output_tokens=_count(self.output_tokens),
+            reasoning_tokens=_count(self.reasoning_tokens),
         )
 
     def _signs(self) -> ServerSigns | None:
@@ -113,6 +133,16 @@ class Draft:
             **self.signs,
         )
         return None if signs == ServerSigns() else signs
+
+
+def _time(told_s: float | None) -> float | None:
+    """None for a time that no request takes."""
+    return told_s if told_s is not None and 0 <= told_s <= LONGEST_S else None
+
+
+def _count(told: int | None) -> int | None:
+    """None for a count that no request has."""
+    return told if told is not None and 0 <= told < 10**MOST_DIGITS else None
 
 
 def _usual_step(done: list[int]) -> int | None:

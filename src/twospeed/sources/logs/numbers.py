@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 LONGEST_S = 1e9
-MOST_DIGITS = 15
+MOST_DIGITS = 12
+"""Of a count; more are beyond what a record holds."""
+MOST_CHARS = 23
+MOST_BYTES = 2.0**53
 NUMBER = r"(?:\d[\d.,]*|inf|nan)"
 """For the expressions of the formats: digits with either mark, or no value."""
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?")
@@ -22,7 +25,7 @@ def number(text: str | None) -> float | None:
     One mark alone is the decimal mark, for the programs read here do not group digits of plain
     numbers; with two kinds of marks, or one of them repeated, the last kind is.
     """
-    if not text or not text[0].isdigit() or len(text) > MOST_DIGITS + 8:
+    if not text or not text.isascii() or not text[0].isdigit() or len(text) > MOST_CHARS:
         return None
     text = text.rstrip(".,")
     marks = [mark for mark in text if mark in ".,"]
@@ -40,7 +43,9 @@ def number(text: str | None) -> float | None:
 
 def whole(text: str | None) -> int | None:
     """A printed count; None when it is none, or beyond belief."""
-    return int(text) if text and text.isdecimal() and len(text) <= MOST_DIGITS else None
+    if not text or len(text) > MOST_DIGITS or not (text.isascii() and text.isdigit()):
+        return None
+    return int(text)
 
 
 def seconds(text: str | None, per_second: float = 1.0) -> float | None:
@@ -64,4 +69,5 @@ def bytes_of(text: str, unit: str) -> int | None:
     value = number(text)
     base = 1024.0 if "i" in unit else 1000.0
     power = "KMGT".find(unit[:1].upper()) + 1
-    return None if value is None else round(value * base**power)
+    size = None if value is None else value * base**power
+    return None if size is None or size > MOST_BYTES else round(size)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from twospeed.records.request_record import RequestRecord
 from twospeed.sources.logs.arrangement import arranged
@@ -17,8 +16,10 @@ from twospeed.sources.logs.cleaning import cleaned
 from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.content import Content
 from twospeed.sources.logs.documents.registry import read_document
-from twospeed.sources.logs.registry import makers, marks
+from twospeed.sources.logs.registry import makers
+from twospeed.sources.logs.sieve import marked_lines
 from twospeed.sources.logs.text_input import blocks, opened
+from twospeed.sources.logs.wanted import Choice, Wanted
 
 MOST_WHOLE_BYTES = 16 << 20
 _LOOKS_TIMED = re.compile(
@@ -28,17 +29,6 @@ _LOOKS_TIMED = re.compile(
 )
 
 OnRequest = Callable[[RequestRecord], None]
-
-
-@dataclass(slots=True, kw_only=True)
-class Wanted:
-    """Which lines are read."""
-
-    grep: re.Pattern[str] | None = None
-    since: str | None = None
-    """ISO time; lines before it are passed over, as far as lines carry a time."""
-    told: str = ""
-    """The newest time that a line carried."""
 
 
 class LineReaders:
@@ -67,30 +57,38 @@ class LineReaders:
         return self.log.finish()
 
 
-def read_text(text: str, wanted: Wanted | None = None) -> Content:
+def read_text(text: str) -> Content:
     """What a whole text tells, by lines and as a document."""
+    return _read_whole(text)[0]
+
+
+def _read_whole(text: str) -> tuple[Content, int]:
     readers = LineReaders()
     for line in arranged(text):
-        if is_wanted(line, wanted):
-            readers.take(line)
+        readers.take(line)
     content = readers.finish()
     document = read_document(text)
     if document is not None:
         content.unread = 0
         content.join(_without(document, content.records))
-    return content
+    return content, readers.log.dropped
 
 
-def read_file(where: str, wanted: Wanted | None = None) -> tuple[Content, int]:
+def read_file(
+    where: str, wanted: Wanted | None = None, most_whole_bytes: int = MOST_WHOLE_BYTES
+) -> tuple[Content, int]:
     """What a file or stdin tells, and how many requests of it were not kept.
 
     Args:
         where: path, or "-".
-        wanted: which lines are read.
+        wanted: which lines are read; None for all.
+        most_whole_bytes: a longer text streams past.
 
     Raises:
         InputError: it cannot be read.
+        UsageError: a time is asked for, and no line carries one.
     """
+    choice = Choice(wanted)
     with opened(where) as file:
         head: list[bytes] = []
         size = 0
@@ -98,69 +96,32 @@ def read_file(where: str, wanted: Wanted | None = None) -> tuple[Content, int]:
         for piece in pieces:
             head.append(piece)
             size += len(piece)
-            if size > MOST_WHOLE_BYTES:
+            if size > most_whole_bytes:
+                read = _streamed(_drained(head, pieces), choice)
                 break
         else:
             text = b"".join(head).decode("utf-8", "replace").removeprefix("\ufeff")
-            return read_text(text, wanted), 0
-        return _streamed([*head], pieces, wanted)
+            read = _read_whole(choice.part_of(text))
+    choice.check(where)
+    return read
 
 
-def _streamed(
-    head: list[bytes], rest: Iterable[bytes], wanted: Wanted | None
-) -> tuple[Content, int]:
-    readers = LineReaders()
-    number = 1
+def _drained(head: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
+    """All blocks, each let go once it was handed out."""
     while head:
-        number = _take_block(readers, head.pop(0), number, wanted)
-    for block in rest:
-        number = _take_block(readers, block, number, wanted)
+        yield head.pop(0)
+    yield from rest
+
+
+def _streamed(pieces: Iterable[bytes], choice: Choice) -> tuple[Content, int]:
+    readers = LineReaders()
+    if not choice.everything:
+        pieces = (choice.part_of(one.decode("utf-8", "replace")).encode() for one in pieces)
+    for number, raw in marked_lines(pieces):
+        text, at_s = cleaned(raw.decode("utf-8", "replace"))
+        readers.take(Line(text, number, at_s))
     content = readers.finish()
     return content, readers.log.dropped
-
-
-def _take_block(readers: LineReaders, block: bytes, number: int, wanted: Wanted | None) -> int:
-    """Read the lines of a block that carry a mark; the number of the line after it."""
-    at = 0
-    for start in line_starts(block):
-        number += block.count(b"\n", at, start)
-        at = start
-        end = block.find(b"\n", start)
-        raw = block[start : end if end >= 0 else None].decode("utf-8", "replace")
-        text, at_s = cleaned(raw)
-        line = Line(text, number, at_s)
-        if is_wanted(line, wanted):
-            readers.take(line)
-    return number + block.count(b"\n", at)
-
-
-def line_starts(block: bytes) -> list[int]:
-    """Where the lines begin that carry a mark, ascending."""
-    starts: set[int] = set()
-    for mark in marks():
-        at = block.find(mark)
-        while at >= 0:
-            starts.add(block.rfind(b"\n", 0, at) + 1)
-            end = block.find(b"\n", at)
-            if end < 0:
-                break
-            at = block.find(mark, end)
-    return sorted(starts)
-
-
-_STAMP = re.compile(r"\d{4}[-/]\d\d[-/]\d\d(?: - |[T ])\d\d:\d\d:\d\d")
-
-
-def is_wanted(line: Line, wanted: Wanted | None) -> bool:
-    """Whether a line is to be read; one without a time is as late as the last one that had one."""
-    if wanted is None:
-        return True
-    stamp = _STAMP.search(line.text) if wanted.since is not None else None
-    if stamp is not None:
-        wanted.told = stamp[0].replace("/", "-").replace(" - ", "T").replace(" ", "T")
-    if wanted.since is not None and wanted.told < wanted.since:
-        return False
-    return wanted.grep is None or wanted.grep.search(line.text) is not None
 
 
 def _without(document: Content, known: Sequence[RequestRecord]) -> Content:

@@ -20,10 +20,16 @@ def makers() -> tuple[MakeReader, ...]:
 
 
 @cache
-def marks() -> tuple[bytes, ...]:
-    """Bytes of which at least one is in every line that matters; none is part of another."""
-    found = {mark for module in _modules() for mark in module.MARKS}
-    return tuple(sorted(one for one in found if not any(two in one for two in found - {one})))
+def marks_by_sign() -> dict[bytes, frozenset[bytes]]:
+    """Bytes of which one is in every line that matters, by a sign that such lines are near.
+
+    A sign is in each megabyte in which lines of its format matter, or in the one beside it.
+    """
+    found: dict[bytes, frozenset[bytes]] = {}
+    for module in _modules():
+        for sign, marks in module.MARKS.items():
+            found[sign] = found.get(sign, frozenset()) | frozenset(marks)
+    return found
 
 
 def _modules() -> list:  # type: ignore[type-arg]

@@ -10,7 +10,7 @@ from twospeed.records.run import GraphicsDevice, MachineFacts
 from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.numbers import NUMBER, bytes_of, number
 
-MARKS = (b"Slowdown", b"Power Cap", b"GPU memory", b"MiB /")
+MARKS = {b"HW Thermal Slowdown": (b"Slowdown", b"Power Cap", b"GPU memory", b"MiB /")}
 
 _REASON = re.compile(
     r"^(HW Slowdown|HW Thermal Slowdown|SW Thermal Slowdown|HW Power Brake Slowdown|SW Power Cap)"
@@ -23,7 +23,7 @@ _ID = {
     "HW Power Brake Slowdown": "power_brake",
     "SW Power Cap": "power_cap",
 }
-_MEMORY = re.compile(r"\|\s*(\d+)MiB /\s*(\d+)MiB\s*\|\s*(\d+)%")
+_MEMORY = re.compile(r"\|\s*(\d{1,9})MiB /\s*(\d{1,9})MiB\s*\|\s*(\d{1,3})%")
 _SHARED = re.compile(
     rf"shared GPU memory:?\s*({NUMBER})\s*/\s*{NUMBER}\s*([KMGT]i?B)", re.IGNORECASE
 )

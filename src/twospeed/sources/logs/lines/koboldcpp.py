@@ -14,10 +14,10 @@ from twospeed.sources.logs.draft import Draft
 from twospeed.sources.logs.numbers import NUMBER, number, seconds, whole
 
 RUNTIME = "koboldcpp"
-MARKS = (b"Process", b"CtxLimit", b"ContextLimit", b"Total:", b"Generating (")
+MARKS = {b", Generat": (b"Process", b"Total:")}
 
 _NUMBER = NUMBER
-_LIMIT = re.compile(r"(?:CtxLimit|ContextLimit):\s*(\d+)/(\d+)")
+_LIMIT = re.compile(r"(?:CtxLimit|ContextLimit):\s*(\d{1,12})/(\d{1,12})\b")
 _AMOUNT = re.compile(r"Amt:(\d+)/\d+")
 _PREFILL = re.compile(
     rf"Process(?:ing)?:\s*({_NUMBER})s(?: \((?:({_NUMBER})ms/T)?(?: = )?(?:({_NUMBER})T/s)?\))?"

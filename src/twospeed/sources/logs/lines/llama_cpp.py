@@ -15,20 +15,24 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from twospeed.records.request_record import DecodeWindow
 from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.draft import FEW_TOKENS, Draft
 from twospeed.sources.logs.numbers import NUMBER, number, seconds, whole
 
 RUNTIME = "llama-server"
-MARKS = (b"slot ", b" time ", b"lot 0 ", b"prefix-match hit")
+MARKS = {
+    b"| task ": (b"| task ", b" time =", b"better prompt"),
+    b"eval time": (b" time =", b"prefix-match hit"),
+    b"print_timings:": (b"slot ", b" in cache:"),
+}
 
-_SLOT = re.compile(r"s?lot\s+(\w+)\s*:\s*id\s+(\d+)\s*\|\s*task\s+(-?\d+)\s*\|\s?")
-_TIMED = re.compile(
-    r"(?:^|[\s:|])(?P<what>prompt eval|generation eval|eval|sample|sampling|load|total)\s+time"
-    r"\s*=\s*"
-    rf"(?P<ms>{NUMBER})\s*ms(?:\s*/\s*(?P<n>\d+)\s*(?P<unit>tokens?|runs?|token\(s\))?)?"
+_SLOT = re.compile(r"s?lot\s+\w+\s*:\s*id\s+(\d{1,4})\s*\|\s*task\s+(-?\d{1,12})\s*\|\s*")
+_TIME = (
+    r"(?P<what>prompt eval|generation eval|eval|sample|sampling|load|total)\s+time\s*=\s*"
+    rf"(?P<ms>{NUMBER})\s*ms(?:\s*/\s*(?P<n>\d+))?"
 )
+_TIMED = re.compile(rf"(?:^|(?<!ompt)[\s:|]){_TIME}")
+_TIMED_SLOT = re.compile(_TIME)
 _PROMPT = re.compile(r"n(?:ew)? prompt,.*?(?:task\.n_tokens|n_prompt_tokens)\s*=\s*(\d+)")
 _CONTEXT = re.compile(r"n_ctx_slot\s*=\s*(\d+)")
 _KEPT = re.compile(r"(?:memory_seq_rm|kv cache rm)(?:\s*-)?\s*\[\s*(\d+),\s*end\)")
@@ -41,10 +45,12 @@ _DRAFTED = re.compile(r"draft acceptance.*?\(\s*(\d+)\s+accepted\s*/\s*(\d+)\s+g
 _RELEASE = re.compile(
     r"stop processing:\s*n_(?:tokens|past)\s*=\s*(\d+)(?:,\s*truncated\s*=\s*(\d))?"
 )
-_OLD_START = re.compile(r"s?lot\s+(\d+)\s+is processing \[task id: (\d+)\]")
-_OLD_CACHE = re.compile(r"s?lot\s+(\d+)\s*:\s*(kv cache rm.*)")
+_OLD_START = re.compile(r"s?lot\s+(\d{1,4})\s+is processing \[task id: (\d{1,12})\]")
+_OLD_CACHE = re.compile(r"s?lot\s+(\d{1,4})\s*:\s*(kv cache rm.*)")
 _IN_CACHE = re.compile(r"in cache:\s*(\d+)\s*tokens?\s*\|\s*to process:\s*(\d+)\s*tokens?")
-_RELEASED = re.compile(r"s?lot\s+(\d+)\s+released\s*\((\d+) tokens in cache\)")
+_RELEASED = re.compile(r"s?lot\s+(\d{1,4})\s+released\s*\((\d+) tokens in cache\)")
+MOST_WAITING = 256
+"""Requests that end without times are remembered up to so many, should their times still come."""
 _CLASSIC = re.compile(r"l?lama_p(?:rint_timings|erf)")
 
 
@@ -66,7 +72,9 @@ class LlamaCpp:
         text = line.text
         slot = _SLOT.match(text) if text.find("lot ", 0, 5) >= 0 else None
         if slot is not None:
-            return self._slot_line(line, int(slot[2]), int(slot[3]), text[slot.end() :])
+            return self._slot_line(line, int(slot[1]), int(slot[2]), text[slot.end() :])
+        if text[:1] == "{" or "id_slot=" in text:
+            return False  # llama_json.py
         if " time" in text and (timed := _TIMED.search(text)) is not None:
             self._timed(line, timed)
             return True
@@ -86,12 +94,11 @@ class LlamaCpp:
             self._choose(slot, said)
             return True
         draft = self._draft(line, slot, task)
-        timed = _TIMED.search(said) if " time" in said else None
-        if timed is not None:
+        if (timed := _TIMED_SLOT.match(said)) is not None:
             self._time_slot(draft, timed)
-        elif not said.strip():
+        elif not said:
             self._header = draft
-        elif (release := _RELEASE.search(said)) is not None:
+        elif (release := _RELEASE.match(said)) is not None:
             self._release(line, draft, release)
         else:
             self._of_prompt(draft, said)
@@ -115,29 +122,29 @@ class LlamaCpp:
         before = self._open.pop(slot, None)
         if before is not None:
             self._finish(before)
-        draft = Draft(told_by="print_timing", line=line.number, slot=slot, began_s=line.at_s)
+        draft = Draft(told_by="print_timing", line=line.number, slot=slot, task=task)
+        draft.began_s = line.at_s
         draft.signs.update(self._choice.pop(slot, {}))
         if slot in self._held:
             draft.signs["held_tokens"] = self._held[slot]
         self._open[slot] = draft
         self._by_task[slot, task] = draft
+        if len(self._by_task) > MOST_WAITING:
+            del self._by_task[next(iter(self._by_task))]
         return draft
 
     def _of_prompt(self, draft: Draft, said: str) -> None:
         """What a slot says about its prompt, its cache and its progress."""
-        if (found := _WINDOW.search(said)) is not None:
-            pace = number(found[2])
-            if pace:
-                window = DecodeWindow(output_tokens=int(found[1]), per_token_s=1.0 / pace)
-                draft.windows.append(window)
-        elif (found := _PROGRESS.search(said)) is not None:
-            draft.steps.append(int(found[1]))
-        elif (found := _PROMPT.search(said)) is not None:
+        if (found := _WINDOW.match(said)) is not None:
+            draft.add_window(whole(found[1]), number(found[2]))
+        elif (found := _PROGRESS.match(said)) is not None:
+            draft.add_step(whole(found[1]))
+        elif (found := _PROMPT.match(said)) is not None:
             draft.prompt_tokens = whole(found[1])
             if (context := _CONTEXT.search(said)) is not None:
                 self._learn_context(whole(context[1]))
         elif (found := _KEPT.search(said)) is not None:
-            draft.cached_tokens = int(found[1])
+            draft.cached_tokens = whole(found[1])
         else:
             _of_signs(draft, said)
 
@@ -156,16 +163,16 @@ class LlamaCpp:
         return True
 
     def _release(self, line: Line, draft: Draft, release: re.Match[str]) -> None:
-        held = int(release[1])
+        held = whole(release[1])
         draft.ended_s, draft.ended_line = line.at_s, line.number
         if release[2] == "1":
             draft.signs["context_cut"] = True
-        if draft.prompt_tokens is None and draft.output_tokens is not None:
+        if held is not None and draft.prompt_tokens is None and draft.output_tokens is not None:
             draft.prompt_tokens = max(held - draft.output_tokens + 1, 0) or None
         prompt, done = draft.prompt_tokens, draft.processed_tokens
         if draft.cached_tokens is None and prompt is not None and done is not None:
             draft.cached_tokens = max(prompt - done, 0)
-        if draft.slot is not None:
+        if held is not None and draft.slot is not None:
             self._held[draft.slot] = held
         if draft.tells_something:
             self._finish(draft)
@@ -184,16 +191,11 @@ class LlamaCpp:
             if timed["what"] == "total":
                 self._header = None
             return
-        slot = _slot_of(line.text)
-        draft = self._open.get(slot) if slot is not None else None
-        if draft is None and len(self._open) == 1 and line.text.startswith("print_timings:"):
+        if len(self._open) == 1 and line.text.startswith("print_timings:"):
             draft = next(iter(self._open.values()))
-        if (draft is not None and draft.prefill_s is None) or draft is self._block is not None:
-            _fill(draft or self._new_block(line), timed)
-            return
-        if draft is not None and timed["what"] != "prompt eval":
-            _fill(draft, timed)
-            return
+            if draft.prefill_s is None or timed["what"] != "prompt eval":
+                _fill(draft, timed)
+                return
         self._in_block(line, timed)
 
     def _in_block(self, line: Line, timed: re.Match[str]) -> None:
@@ -230,13 +232,13 @@ class LlamaCpp:
         elif (found := _OLD_CACHE.match(text)) is not None:
             draft, kept = self._open.get(int(found[1])), _KEPT.search(found[2])
             if draft is not None and kept is not None:
-                draft.cached_tokens = int(kept[1])
+                draft.cached_tokens = whole(kept[1])
         elif (found := _IN_CACHE.search(text)) is not None:
             for draft in self._open.values():
-                draft.cached_tokens, draft.processed_tokens = int(found[1]), int(found[2])
+                draft.cached_tokens, draft.processed_tokens = whole(found[1]), whole(found[2])
         elif (found := _RELEASED.match(text)) is not None:
             draft = self._open.get(int(found[1]))
-            self._held[int(found[1])] = int(found[2])
+            self._held[int(found[1])] = whole(found[2]) or 0
             if draft is not None:
                 self._finish(draft)
         else:
@@ -251,7 +253,8 @@ class LlamaCpp:
         if draft is self._header:
             return
         if draft.tells_something:
-            self._by_task = {key: one for key, one in self._by_task.items() if one is not draft}
+            if slot is not None and draft.task is not None:
+                self._by_task.pop((slot, draft.task), None)
             self._log.content.runtime = self._log.content.runtime or RUNTIME
             self._log.add(draft)
 
@@ -259,9 +262,9 @@ class LlamaCpp:
 def _of_signs(draft: Draft, said: str) -> None:
     """What a slot says beside lengths and times."""
     if (found := _MATCH.search(said)) is not None:
-        draft.signs |= {"matched_tokens": int(found[1]), "held_tokens": int(found[2])}
+        draft.signs |= {"matched_tokens": whole(found[1]), "held_tokens": whole(found[2])}
     elif (found := _DRAFTED.search(said)) is not None:
-        draft.signs |= {"accepted_tokens": int(found[1]), "drafted_tokens": int(found[2])}
+        draft.signs |= {"accepted_tokens": whole(found[1]), "drafted_tokens": whole(found[2])}
     elif "forcing full prompt re-processing" in said:
         draft.signs["cannot_rewind"] = True
     elif "context shift" in said:
@@ -287,11 +290,6 @@ def _fill(draft: Draft, timed: re.Match[str], *, classic: bool = False) -> None:
         draft.total_s = time_s
     elif what != "load" and time_s is not None:
         draft.signs["sampling_s"] = time_s
-
-
-def _slot_of(text: str) -> int | None:
-    found = re.search(r"id_slot[\"=:\s]+(\d+)", text)
-    return int(found[1]) if found else None
 
 
 def _share(text: str) -> float | None:

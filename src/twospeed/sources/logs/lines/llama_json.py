@@ -15,7 +15,7 @@ from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.draft import Draft
 
 RUNTIME = "llama-server"
-MARKS = (b"print_timings", b'"function":', b"id_slot=")
+MARKS = {b"print_timings": (b"print_timings]", b'"function":')}
 
 _MEMBER = re.compile(r"\b(\w+)=\"?([\d.]+)")
 _KEPT = re.compile(r"kv cache rm")

@@ -10,14 +10,16 @@ import re
 from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.numbers import NUMBER, number, whole
 
-MARKS = (b"layers", b"n_ctx", b"flash_attn", b"buffer size", b"n_batch", b"graph splits",
-         b"n_threads", b"backend", b"dev = ", b"CUDA", b"n_ubatch")  # fmt: skip
+_MARKS = (b"layers", b"n_ctx", b"flash_attn", b"buffer size", b"n_batch", b"graph splits",
+          b"n_threads", b"backend", b"dev = ", b"CUDA", b"n_ubatch", b"no GPU", b"no usable GPU",
+          b"no ROCm", b"No devices found")  # fmt: skip
+MARKS = {b"buffer size =": _MARKS, b"layers to GPU": _MARKS}
 
 _LAYERS = re.compile(r"offloaded\s+(\d+)/(\d+)\s+layers to GPU")
 _SETTING = re.compile(r"\b(n_ctx|n_batch|n_ubatch|flash_attn|graph splits)\s*=\s*(\w+)")
 _KV_TYPES = re.compile(r"K \((\w+)\):.*?V \((\w+)\):")
-_BUFFER = re.compile(rf"(\w+)\s+KV buffer size\s*=\s*({NUMBER})\s*MiB")
-_MODEL_BUFFER = re.compile(rf"(\w+?)(?:_Mapped)?(?: model)? buffer size\s*=\s*({NUMBER})\s*MiB")
+_BUFFER = re.compile(rf"\b(\w{{1,40}})\s+KV buffer size\s*=\s*({NUMBER})\s*MiB")
+_MODEL_BUFFER = re.compile(rf"\b(\w{{1,40}}?)(?:_Mapped)?(?: model)? buffer size\s*=\s*({NUMBER})\s*MiB")
 _THREADS = re.compile(r"n_threads\s*=\s*(\d+)(?:\s*\(n_threads_batch\s*=\s*\d+\))?\s*/\s*(\d+)")
 _BACKEND = re.compile(r"loaded (\w+) backend from")
 _NO_DEVICE = re.compile(
@@ -49,8 +51,8 @@ class LlamaLoad:
             content.learn(gpu_found=False)
         elif (found := _LAYERS.search(text)) is not None:
             content.learn(layers_offloaded=whole(found[1]), layers_total=whole(found[2]))
-        elif (found := _BUFFER.search(text)) is not None:
-            self._kv_buffer(found[1], number(found[2]) or 0.0)
+        elif "buffer size" in text:
+            return self._buffer(text)
         elif (found := _KV_TYPES.search(text)) is not None:
             content.learn(kv_type_k=found[1], kv_type_v=found[2])
         elif (found := _THREADS.search(text)) is not None:
@@ -59,8 +61,6 @@ class LlamaLoad:
             self._backends.add(found[1])
         elif (found := _KV_LAYER.search(text)) is not None:
             content.learn(kv_cache_on_cpu=found[1] == "CPU" or None)
-        elif (found := _MODEL_BUFFER.search(text)) is not None:
-            self._model_buffer(found[1])
         elif (found := _SETTING.search(text)) is not None:
             self._setting(found[1], found[2])
         else:
@@ -82,6 +82,13 @@ class LlamaLoad:
             self._log.content.learn(graph_splits=whole(value))
         else:
             self._log.content.learn(**{name: whole(value)})
+
+    def _buffer(self, text: str) -> bool:
+        if (found := _BUFFER.search(text)) is not None:
+            self._kv_buffer(found[1], number(found[2]) or 0.0)
+        elif (found := _MODEL_BUFFER.search(text)) is not None:
+            self._model_buffer(found[1])
+        return found is not None
 
     def _kv_buffer(self, device: str, mib: float) -> None:
         if device in _HOST and mib > 0:

@@ -8,7 +8,7 @@ from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.draft import Draft
 from twospeed.sources.logs.numbers import NUMBER, seconds, whole
 
-MARKS = (b"coded ", b"n_drafted", b"n_accept")
+MARKS = {b" seconds, speed:": (b"coded ", b"n_drafted", b"n_accept")}
 
 _CODED = re.compile(rf"^(en|de)coded\s+(\d+) tokens in\s+({NUMBER}) seconds")
 _COUNT = re.compile(r"^(n_drafted|n_accept)\s*=\s*(\d+)")

@@ -9,7 +9,7 @@ from twospeed.sources.logs.draft import Draft
 from twospeed.sources.logs.numbers import NUMBER, number, whole
 
 RUNTIME = "mlx_lm"
-MARKS = (b"tokens-per-sec", b"Prompt processing progress")
+MARKS = {b"tokens-per-sec": (b"tokens-per-sec",)}
 
 _PHASE = re.compile(rf"(Prompt|Generation): (\d+) tokens, ({NUMBER}) tokens-per-sec")
 _PROGRESS = re.compile(r"Prompt processing progress: (\d+)/(\d+)")

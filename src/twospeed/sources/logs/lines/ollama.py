@@ -16,7 +16,10 @@ from twospeed.sources.logs.draft import Draft
 from twospeed.sources.logs.numbers import NUMBER, bytes_of, go_seconds, whole
 
 RUNTIME = "ollama"
-MARKS = (b" duration:", b"eval count:", b"[GIN]", b"msg=", b" GPU", b" CPU", b"eval rate:")
+MARKS = {
+    b"[GIN]": (b"[GIN]", b"truncating input", b"layers.offload"),
+    b"prompt eval duration": (b" duration:", b"eval count:", b"/GPU", b"% GPU", b"% CPU"),
+}
 
 _BLOCK = re.compile(
     r"^(total duration|load duration|prompt eval count|prompt eval duration|prompt eval rate"
@@ -32,7 +35,7 @@ _GENERATES = re.compile(
 _TRUNCATED = re.compile(r"truncating input prompt\"? .*?limit=(\d+)")
 _OFFLOAD = re.compile(r"layers\.model=(\d+).*?layers\.offload=(\d+)")
 _PS_SPLIT = re.compile(
-    rf"\s({NUMBER}) ([KMGT]i?B)\s+(?:(\d+)%/(\d+)% CPU/GPU|100% (CPU|GPU))"
+    rf"\s({NUMBER}) ([KMGT]i?B)\s+(?:(\d{{1,3}})%/(\d{{1,3}})% CPU/GPU|100% (CPU|GPU))"
     r"(?:\s+(\d{3,}))?(?:\s|$)"
 )
 LEAST_QUEUE_S = 1.0
@@ -136,7 +139,7 @@ class Ollama:
         if split[5] == "CPU":
             self._log.content.learn(size_bytes=size, size_vram_bytes=0)
         elif split[5] is None:
-            on_card = round(size * int(split[4]) / 100)
+            on_card = round(size * min(int(split[4]), 100) / 100)
             self._log.content.learn(size_bytes=size, size_vram_bytes=on_card)
 
 

@@ -12,7 +12,7 @@ from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.numbers import NUMBER, number, whole
 
 RUNTIME = "sglang"
-MARKS = (b" batch",)
+MARKS = {b"n throughput": (b" batch",)}
 
 _DECODE = re.compile(
     rf"Decode batch[.,] #running-req: (\d+),.*?gen throughput \(token/s\): ({NUMBER}),"

@@ -13,7 +13,7 @@ from twospeed.sources.logs.draft import Draft
 from twospeed.sources.logs.numbers import NUMBER, number, seconds, whole
 
 RUNTIME = "tabbyapi"
-MARKS = (b"Metrics",)
+MARKS = {b" generated in ": (b"Metrics",)}
 
 _LINE = re.compile(
     rf"Metrics(?: \(ID: \w+\))?: (\d+) tokens generated in ({NUMBER}) seconds"

@@ -11,7 +11,7 @@ from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.draft import Draft
 from twospeed.sources.logs.numbers import NUMBER, seconds, whole
 
-MARKS = (b"Output generated in",)
+MARKS = {b" generated in ": (b"Output generated in",)}
 
 _LINE = re.compile(
     rf"Output generated in ({NUMBER}) seconds \(({NUMBER}) (?:tokens/s|it/s), (\d+) tokens"

@@ -12,7 +12,7 @@ from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.numbers import NUMBER, number, whole
 
 RUNTIME = "vllm"
-MARKS = (b"generation throughput", b"preempt")
+MARKS = {b"n throughput": (b"generation throughput", b"preempt")}
 
 _WINDOW = re.compile(
     rf"Avg prompt throughput: ({NUMBER}) tokens/s, Avg generation throughput: ({NUMBER}) tokens/s,"
@@ -20,7 +20,7 @@ _WINDOW = re.compile(
     rf" GPU KV cache usage: ({NUMBER})%"
 )
 _PREEMPTED = re.compile(r"is preempted by|preempt.*?not enough KV cache", re.IGNORECASE)
-_COUNT = re.compile(r"total_(?:cumulative|num_cumulative)_preemption_cnt=(\d+)")
+_COUNT = re.compile(r"total_(?:cumulative|num_cumulative)_preemption_cnt=(\d{1,12})")
 
 
 class Vllm:
