@@ -23,7 +23,7 @@ from twospeed.sources.logs.numbers import NUMBER, number, seconds, whole
 RUNTIME = "llama-server"
 MARKS = (b"slot ", b" time ", b"lot 0 ", b"prefix-match hit")
 
-_SLOT = re.compile(r"s?lot\s+(\w+)\s*:\s*id\s+(\d+)\s*\|\s*task\s+(-?\d+)\s*\|\s?")
+_SLOT = re.compile(r"s?lot\s+([\w()]+)\s*:\s*id\s+(\d+)\s*\|\s*task\s+(-?\d+)\s*\|\s?")
 _TIMED = re.compile(
     r"(?:^|[\s:|])(?P<what>prompt eval|generation eval|eval|sample|sampling|load|total)\s+time"
     r"\s*=\s*"
@@ -137,7 +137,9 @@ class LlamaCpp:
             if (context := _CONTEXT.search(said)) is not None:
                 self._learn_context(whole(context[1]))
         elif (found := _KEPT.search(said)) is not None:
-            draft.cached_tokens = int(found[1])
+            # Said again for every further batch, then with what this request itself put there.
+            if draft.cached_tokens is None:
+                draft.cached_tokens = int(found[1])
         else:
             _of_signs(draft, said)
 
