@@ -16,7 +16,9 @@ MARKS = (b"layers", b"n_ctx", b"flash_attn", b"buffer size", b"n_batch", b"graph
 
 _LAYERS = re.compile(r"offloaded\s+(\d+)/(\d+)\s+layers to GPU")
 _SETTING = re.compile(r"\b(n_ctx|n_batch|n_ubatch|flash_attn|graph splits)\s*=\s*(\w+)")
-_OUTCOME = re.compile(r"(Flash Attention|graph: nodes = \d+, splits)(?: was auto, set to| =)? (\w+)")
+_OUTCOME = re.compile(
+    r"(Flash Attention|graph: nodes = \d+, splits)(?: was auto, set to| =)? (\w+)"
+)
 _KV_TYPES = re.compile(r"K \((\w+)\):.*?V \((\w+)\):")
 _BUFFER = re.compile(rf"(\w+)\s+KV buffer size\s*=\s*({NUMBER})\s*MiB")
 _MODEL_BUFFER = re.compile(rf"(\w+?)(?:_Mapped)?(?: model)? buffer size\s*=\s*({NUMBER})\s*MiB")
