@@ -116,6 +116,8 @@ class Draft:
         prompt, cached, done = self.prompt_tokens, self.cached_tokens, self.processed_tokens
         if prompt is None and cached is not None and done is not None:
             prompt = cached + done
+        if self.slot is not None and cached is None and prompt is not None and done is not None:
+            cached = prompt - done if prompt >= done else None
         if prompt is not None and cached is not None and cached > prompt:
             cached = None
         return TokenCounts(

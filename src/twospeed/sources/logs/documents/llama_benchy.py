@@ -2,6 +2,8 @@
 
 Speeds of prefill rest on the time to the first response less the round trip, so they hold waiting.
 With several requests at a time the speed of one answer is kept for decode, the sum for prefill.
+Unless prefix caching is measured, "pp128 @ d256" is the speed of all 384 tokens, read from the
+first one: speed times estimated processing time tells which it was.
 
 | text | tells | cannot tell |
 |---|---|---|
@@ -67,7 +69,9 @@ def _table_points(text: str) -> Iterator[BenchmarkPoint | None]:
         cell = one if one and test and test.phase == "decode" else whole_speed
         if test is not None and cell:
             tps, sd = speed_and_spread(cell)
-            yield _point(test, tps, sd, row.cells.get("model"), row.line)
+            each, _ = speed_and_spread(one or cell)
+            read_ms, _ = speed_and_spread(row.cells.get("est_ppt (ms)", ""))
+            yield _point(_as_read(test, each, read_ms), tps, sd, row.cells.get("model"), row.line)
 
 
 def _csv_points(text: str) -> Iterator[BenchmarkPoint | None]:
@@ -76,7 +80,9 @@ def _csv_points(text: str) -> Iterator[BenchmarkPoint | None]:
         if test is not None:
             name = _csv_speed(test, row.cells)
             tps, sd = (number_in(row.cells.get(f"{name}_{kind}")) for kind in ("mean", "std"))
-            yield _point(test, tps, sd, row.cells.get("model"), row.line)
+            each = number_in(row.cells.get("t_s_req_mean")) or tps
+            read_ms = number_in(row.cells.get("est_ppt_mean"))
+            yield _point(_as_read(test, each, read_ms), tps, sd, row.cells.get("model"), row.line)
 
 
 def _csv_speed(test: Test, cells: Mapping[str, str]) -> str:
@@ -106,6 +112,8 @@ def _run_points(run: Json, model: str | None, line: int) -> Iterator[BenchmarkPo
     else:
         asked = context_tokens(run, "prompt_size")
         prefill = Test("prefill", asked, depth, together) if asked else None
+        each, read_ms = number(run, "pp_req_throughput", "mean"), number(run, "est_ppt", "mean")
+        prefill = prefill and _as_read(prefill, each, read_ms)
         decode = Test("decode", context_tokens(run, "response_size"), depth, together)
     for test, names in (
         (prefill, ("pp_throughput", "pp_req_throughput")),
@@ -114,6 +122,22 @@ def _run_points(run: Json, model: str | None, line: int) -> Iterator[BenchmarkPo
         name = next((one for one in names if number(run, one, "mean")), None)
         if test is not None and name is not None:
             yield _point(test, number(run, name, "mean"), number(run, name, "std"), model, line)
+
+
+def _as_read(test: Test, each_tps: float | None, read_ms: float | None) -> Test:
+    """The test with the tokens that its speed counts.
+
+    Args:
+        test: as it is named.
+        each_tps: speed of one prompt.
+        read_ms: estimated processing time of one prompt.
+    """
+    if test.phase != "prefill" or not test.tokens or each_tps is None or read_ms is None:
+        return test
+    counted, from_start = each_tps * read_ms / 1e3, test.tokens + test.depth_tokens
+    if abs(counted - from_start) < abs(counted - test.tokens):
+        return test._replace(tokens=from_start, depth_tokens=0)
+    return test
 
 
 def _point(

@@ -26,7 +26,7 @@ MARKS = {
     b"print_timings:": (b"slot ", b" in cache:"),
 }
 
-_SLOT = re.compile(r"s?lot\s+\w+\s*:\s*id\s+(\d{1,4})\s*\|\s*task\s+(-?\d{1,12})\s*\|\s*")
+_SLOT = re.compile(r"s?lot\s+[\w()]+\s*:\s*id\s+(\d{1,4})\s*\|\s*task\s+(-?\d{1,12})\s*\|\s*")
 _TIME = (
     r"(?P<what>prompt eval|generation eval|eval|sample|sampling|load|total)\s+time\s*=\s*"
     rf"(?P<ms>{NUMBER})\s*ms(?:\s*/\s*(?P<n>\d+))?"
@@ -144,7 +144,9 @@ class LlamaCpp:
             if (context := _CONTEXT.search(said)) is not None:
                 self._learn_context(whole(context[1]))
         elif (found := _KEPT.search(said)) is not None:
-            draft.cached_tokens = whole(found[1])
+            # Said again for every further batch, then with what this request itself put there.
+            if draft.cached_tokens is None:
+                draft.cached_tokens = whole(found[1])
         else:
             _of_signs(draft, said)
 

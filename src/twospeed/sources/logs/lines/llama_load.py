@@ -11,15 +11,20 @@ from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.numbers import NUMBER, number, whole
 
 _MARKS = (b"layers", b"n_ctx", b"flash_attn", b"buffer size", b"n_batch", b"graph splits",
-          b"n_threads", b"backend", b"dev = ", b"CUDA", b"n_ubatch", b"no GPU", b"no usable GPU",
-          b"no ROCm", b"No devices found")  # fmt: skip
+          b"graph: nodes", b"Flash Attention", b"n_threads", b"backend", b"dev = ", b"CUDA",
+          b"n_ubatch", b"no GPU", b"no usable GPU", b"no ROCm", b"No devices found")  # fmt: skip
 MARKS = {b"buffer size =": _MARKS, b"layers to GPU": _MARKS}
 
 _LAYERS = re.compile(r"offloaded\s+(\d+)/(\d+)\s+layers to GPU")
 _SETTING = re.compile(r"\b(n_ctx|n_batch|n_ubatch|flash_attn|graph splits)\s*=\s*(\w+)")
+_OUTCOME = re.compile(
+    r"(Flash Attention|graph: nodes = \d+, splits)(?: was auto, set to| =)? (\w+)"
+)
 _KV_TYPES = re.compile(r"K \((\w+)\):.*?V \((\w+)\):")
 _BUFFER = re.compile(rf"\b(\w{{1,40}})\s+KV buffer size\s*=\s*({NUMBER})\s*MiB")
-_MODEL_BUFFER = re.compile(rf"\b(\w{{1,40}}?)(?:_Mapped)?(?: model)? buffer size\s*=\s*({NUMBER})\s*MiB")
+_MODEL_BUFFER = re.compile(
+    rf"\b(\w{{1,40}}?)(?:_Mapped)?(?: model)? buffer size\s*=\s*({NUMBER})\s*MiB"
+)
 _THREADS = re.compile(r"n_threads\s*=\s*(\d+)(?:\s*\(n_threads_batch\s*=\s*\d+\))?\s*/\s*(\d+)")
 _BACKEND = re.compile(r"loaded (\w+) backend from")
 _NO_DEVICE = re.compile(
@@ -61,7 +66,7 @@ class LlamaLoad:
             self._backends.add(found[1])
         elif (found := _KV_LAYER.search(text)) is not None:
             content.learn(kv_cache_on_cpu=found[1] == "CPU" or None)
-        elif (found := _SETTING.search(text)) is not None:
+        elif (found := _OUTCOME.search(text) or _SETTING.search(text)) is not None:
             self._setting(found[1], found[2])
         else:
             return False
@@ -76,9 +81,9 @@ class LlamaLoad:
             self._log.content.learn(devices=len(self._devices))
 
     def _setting(self, name: str, value: str) -> None:
-        if name == "flash_attn":
+        if name in ("flash_attn", "Flash Attention"):
             self._log.content.learn(flash_attn=_ON.get(value))
-        elif name == "graph splits":
+        elif name.endswith("splits"):
             self._log.content.learn(graph_splits=whole(value))
         else:
             self._log.content.learn(**{name: whole(value)})

@@ -26,7 +26,7 @@ class MlxLm:
         """Read one line."""
         found = _PHASE.search(line.text)
         if found is None:
-            return _PROGRESS.search(line.text) is not None
+            return self._progress(line)
         tokens, speed = whole(found[2]), number(found[3])
         time_s = tokens / speed if tokens and speed else None
         if found[1] == "Prompt":
@@ -37,6 +37,13 @@ class MlxLm:
             self._run.decode_s, self._run.output_tokens = time_s, tokens
             self._run.decode_steps = tokens
             self.close()
+        return True
+
+    def _progress(self, line: Line) -> bool:
+        """A line of the server: whose log it is, and no time of a phase."""
+        if _PROGRESS.search(line.text) is None:
+            return False
+        self._log.content.runtime = self._log.content.runtime or RUNTIME
         return True
 
     def close(self) -> None:

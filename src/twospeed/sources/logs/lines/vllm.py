@@ -17,7 +17,7 @@ MARKS = {b"n throughput": (b"generation throughput", b"preempt")}
 _WINDOW = re.compile(
     rf"Avg prompt throughput: ({NUMBER}) tokens/s, Avg generation throughput: ({NUMBER}) tokens/s,"
     r" Running: (\d+) reqs,(?: Swapped: \d+ reqs,)? (?:Waiting|Pending): (\d+) reqs,"
-    rf" GPU KV cache usage: ({NUMBER})%"
+    rf" \w+ KV cache usage: ({NUMBER})%"
 )
 _PREEMPTED = re.compile(r"is preempted by|preempt.*?not enough KV cache", re.IGNORECASE)
 _COUNT = re.compile(r"total_(?:cumulative|num_cumulative)_preemption_cnt=(\d{1,12})")
