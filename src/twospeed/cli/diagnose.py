@@ -12,7 +12,7 @@ from argparse import (
 from pathlib import Path
 
 from twospeed.cli.measuring.connection_options import add_connection_arguments
-from twospeed.cli.terminal.argument_types import positive_float, positive_int
+from twospeed.cli.terminal.argument_types import positive_float, positive_int, question_arguments
 
 EPILOGUE = """\
 examples:
@@ -20,7 +20,7 @@ examples:
   twospeed diagnose http://127.0.0.1:11434 --model qwen3:8b
   twospeed diagnose :8080 --prompt-tokens 8000 --output-tokens 400
   twospeed diagnose --embedded --engine threads=2 --engine ubatch-size=64
-  twospeed diagnose :8080 --save run.jsonl
+  twospeed diagnose :8080 --save run.jsonl --log server.log
   twospeed diagnose --from run.jsonl --wait-goal 1 --markdown
   twospeed diagnose --from run.jsonl --what-if prompt=0.5,cache=on
   twospeed diagnose --from run.jsonl --remote-ttft 0.8 --remote-tps 60
@@ -81,6 +81,12 @@ def _where_arguments(parser: ArgumentParser) -> None:
     )
     where.add_argument("--runtime", metavar="ID", help="take the endpoint for this runtime")
     where.add_argument(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="the server's log: tells layers, buffers and settings that it does not answer",
+    )
+    where.add_argument(
         "--from", dest="from_file", type=Path, metavar="FILE", help="report a saved run again"
     )
 
@@ -124,28 +130,6 @@ def _cost_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="leave out the memory and processor probe of this machine",
     )
-
-
-def question_arguments(parser: ArgumentParser) -> None:
-    """Declare what can be asked beyond the run (read by `terminal.questions.asked_of`)."""
-    asks = parser.add_argument_group("what if, and here or elsewhere")
-    asks.add_argument(
-        "--what-if",
-        action="append",
-        default=[],
-        metavar="CHANGES",
-        help="price changes together, such as prompt=0.5,cache=on,quant=q4_k_m (repeatable)",
-    )
-    for name, metavar, text in (
-        ("--remote-ttft", "SECONDS", "first token of another server"),
-        ("--remote-tps", "TOK/S", "its stream"),
-        ("--remote-ttft-per-1k", "SECONDS", "what each 1,000 prompt tokens add there"),
-        ("--price-in", "PRICE", "of a million tokens in, there"),
-        ("--price-out", "PRICE", "of a million tokens out, there"),
-        ("--local-watts", "WATTS", "what this machine draws for its work"),
-        ("--price-kwh", "PRICE", "of a kilowatt-hour here"),
-    ):
-        asks.add_argument(name, type=positive_float, metavar=metavar, help=text)
 
 
 def _output_arguments(parser: ArgumentParser) -> None:

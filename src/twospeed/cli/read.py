@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from twospeed.cli.terminal.argument_types import positive_float, positive_int
+from twospeed.cli.terminal.argument_types import positive_float, positive_int, question_arguments
 
 EPILOGUE = """\
 examples:
@@ -33,6 +33,7 @@ class Read:
         parser.add_argument("files", nargs="+", metavar="FILE", help="a text, or - for stdin")
         _which_arguments(parser)
         _judgement_arguments(parser)
+        question_arguments(parser)
         _output_arguments(parser)
 
     def run(self, args: Namespace) -> int:

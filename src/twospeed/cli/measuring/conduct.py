@@ -17,9 +17,10 @@ from twospeed.cli.measuring.book import Book
 from twospeed.cli.measuring.connection_options import access_options
 from twospeed.cli.measuring.embedded import facts_of_engine, source_of_engine, started_engine
 from twospeed.cli.measuring.experiment import Experiment
+from twospeed.cli.measuring.server_log import learn_from_log
 from twospeed.cli.measuring.this_machine import RunWatch, look_at_machine
 from twospeed.cli.terminal.progress import Progress
-from twospeed.records.errors import EndpointError, UsageError
+from twospeed.records.errors import EndpointError, InputError, UsageError
 from twospeed.records.run import Goals, Run, Workload
 from twospeed.records.run_file import read_run
 from twospeed.sources.engine.engine import Engine
@@ -72,10 +73,13 @@ def refuse_contradictions(args: Namespace) -> None:
     embedded = args.embedded or bool(args.engine)
     if args.url is not None and embedded:
         raise UsageError("Give either URL or --embedded, not both.")
-    if args.from_file is not None and (args.url is not None or embedded or args.save is not None):
+    others = (args.url, args.save, args.log)
+    if args.from_file is not None and (embedded or any(one is not None for one in others)):
         raise UsageError(
-            "--from reads a saved run: it goes with neither URL, --embedded nor --save."
+            "--from reads a saved run: it goes with neither URL, --embedded, --save nor --log."
         )
+    if args.log is not None and not args.log.is_file():
+        raise InputError(f"Cannot read {args.log}: there is no such file.")
 
 
 def reread(args: Namespace) -> Run:
@@ -148,6 +152,8 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
                 company=wants_company(args, book.run),
             )
             await experiment.run()
+            if args.log is not None:
+                learn_from_log(args.log, book)
         finally:
             watch.stop(book)
         book.complete()

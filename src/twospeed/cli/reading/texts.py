@@ -19,6 +19,7 @@ from twospeed.cli.terminal.output import (
     exit_status,
     write_private,
 )
+from twospeed.cli.terminal.questions import asked_of, with_settings
 from twospeed.fits.workload import typical_workload
 from twospeed.records.errors import UsageError
 from twospeed.records.request_record import RequestRecord
@@ -45,6 +46,7 @@ def report_texts(args: Namespace) -> int:
     """
     check_fail_on(args.fail_on)
     check_writable(args.out)
+    asked_of(args)  # refused before anything is read
     wanted = _wanted(args)
     if args.follow:
         return follow(args, wanted, lambda content: _finish(_run_of(content, args, 0), args))
@@ -69,7 +71,7 @@ def _finish(run: Run, args: Namespace) -> int:
     if args.requests:
         _write(render_requests(run), args)
         return 0 if run.records else INCONCLUSIVE
-    report = build_report(run)
+    report = build_report(with_settings(run), asked_of(args))
     deliver(report, args)
     return exit_status(report, args.fail_on)
 

@@ -1,8 +1,8 @@
-"""Types of arguments that several commands take."""
+"""Arguments that several commands take, and their types."""
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 
 MOST = 10**9
 """Larger numbers of tokens, requests or seconds are slips of the finger."""
@@ -28,3 +28,25 @@ def positive_float(text: str) -> float:
     if not 0 < value <= MOST:
         raise ArgumentTypeError(f"{text[:40]!r} is not a number above 0 and up to {MOST:,}")
     return value
+
+
+def question_arguments(parser: ArgumentParser) -> None:
+    """Declare what can be asked beyond the run (read by `terminal.questions.asked_of`)."""
+    asks = parser.add_argument_group("what if, and here or elsewhere")
+    asks.add_argument(
+        "--what-if",
+        action="append",
+        default=[],
+        metavar="CHANGES",
+        help="price changes together, such as prompt=0.5,cache=on,quant=q4_k_m (repeatable)",
+    )
+    for name, metavar, text in (
+        ("--remote-ttft", "SECONDS", "first token of another server"),
+        ("--remote-tps", "TOK/S", "its stream"),
+        ("--remote-ttft-per-1k", "SECONDS", "what each 1,000 prompt tokens add there"),
+        ("--price-in", "PRICE", "of a million tokens in, there"),
+        ("--price-out", "PRICE", "of a million tokens out, there"),
+        ("--local-watts", "WATTS", "what this machine draws for its work"),
+        ("--price-kwh", "PRICE", "of a kilowatt-hour here"),
+    ):
+        asks.add_argument(name, type=positive_float, metavar=metavar, help=text)

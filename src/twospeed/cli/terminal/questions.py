@@ -18,7 +18,7 @@ PAIRS = (("remote_ttft", "remote_tps"), ("price_in", "price_out"), ("local_watts
 
 
 def asked_of(args: Namespace) -> Asked:
-    """The questions of `diagnose.question_arguments`, read before anything is measured.
+    """The questions of `argument_types.question_arguments`, read before anything is measured.
 
     Raises:
         UsageError: a scenario that cannot be read, or half of a description.
