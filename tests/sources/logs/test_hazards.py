@@ -38,7 +38,9 @@ HARMLESS: dict[str, Change] = {
     "byte order mark": lambda text: "\ufeff" + text,
     "quote marks": each_line(lambda line: f"> {line}"),
     "quoted twice": each_line(lambda line: f"> > {line}"),
-    "code fence and prose": lambda text: f"Why is it slow?\n\n```\n{text}```\n\nThanks in advance\n",
+    "code fence and prose": lambda text: (
+        f"Why is it slow?\n\n```\n{text}```\n\nThanks in advance\n"
+    ),
     "indented": each_line(lambda line: f"    {line}"),
     "trailing spaces": each_line(lambda line: f"{line:<240}"),
     "docker compose": each_line(lambda line: f"llm-1  | {line}"),
@@ -136,7 +138,9 @@ def test_a_pager_cuts_long_lines():
 def test_a_cut_end_loses_only_what_is_missing(text):
     whole = told(read_text(text))[0]
     for end in range(len(text)):
-        if text[end - 1 : end].isdigit() and text[end : end + 1].isdigit() or text[end:end+1] == ".":
+        if (text[end - 1 : end].isdigit() and text[end : end + 1].isdigit()) or text[
+            end : end + 1
+        ] == ".":
             continue  # in the middle of a number, which reads as another one
         for request in told(read_text(text[:end])):
             for mine, theirs in zip(request, whole, strict=True):

@@ -24,17 +24,16 @@ from twospeed.sources.logs.text_input import blocks
 LONGEST_S = 20.0
 """Far above what any of these needs, far below what a runaway expression takes."""
 TEXTS = [sample.text for sample in SAMPLES.values()]
-WORDS = (
-    """slot id task | : = prompt eval time ms / tokens runs ( ) total load llama_print_timings:
+TEXT_OF_WORDS = """\
+    slot id task | : = prompt eval time ms / tokens runs ( ) total load llama_print_timings:
     print_timings: [GIN] POST "/api/chat" 200 duration: count: rate: 5 0 -1 inf nan 1e999 0.00 9,9
     99999999999999 7s 5m Processing: Process: Generate: Generation: CtxLimit:5/5 Amt:5/5, T/s ms/T
     Metrics: generated in seconds Queue: Context: Prompt: Generation: tokens-per-sec encoded decoded
     Decode batch, Prefill #running-req: gen throughput (token/s): offloaded 5/6 layers to GPU n_ctx
     n_drafted n_accept inference_time="5s" time_per_token="1ns" {"function": "id_slot": 5, } msg=
     layers.model=5 layers.offload=9 launch_slot_ release: stop processing: n_tokens new prompt, kv
-    cache rm [ end) in cache: | to process: tg_3s t/s n_gen \x1b[31m > ** \r""".split()
-    + [" ", "  ", "\n", "\n"]
-)
+    cache rm [ end) in cache: | to process: tg_3s t/s n_gen \x1b[31m > ** \r"""
+WORDS = [*TEXT_OF_WORDS.split(), " ", "  ", "\n", "\n"]
 
 
 def check(content: Content) -> None:
@@ -208,7 +207,14 @@ def test_printed_numbers(text, expected):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("1m43s", 103.0), ("1h2m", 3720.0), ("32.5ms", 0.0325), ("90µs", 9e-5), ("5", None), ("s", None)],
+    [
+        ("1m43s", 103.0),
+        ("1h2m", 3720.0),
+        ("32.5ms", 0.0325),
+        ("90µs", 9e-5),
+        ("5", None),
+        ("s", None),
+    ],
 )
 def test_go_durations(text, expected):
     assert go_seconds(text) == (None if expected is None else pytest.approx(expected))

@@ -8,7 +8,7 @@ import sys
 from io import BytesIO, TextIOWrapper
 
 import pytest
-from line_samples import OLLAMA_PS, SAMPLES, SERVER_2026, SERVER_2025, TIMINGS_V1, WITH_REQUESTS
+from line_samples import OLLAMA_PS, SAMPLES, SERVER_2025, SERVER_2026, TIMINGS_V1, WITH_REQUESTS
 from telling import told
 
 from twospeed.records.errors import InputError, UsageError
@@ -118,7 +118,10 @@ def test_words_and_times_choose_lines(tmp_path):
 
     def prefills(**wanted):
         return [
-            [one.server.prefill_s for one in read_file(str(path), Wanted(**wanted), size)[0].records]
+            [
+                one.server.prefill_s
+                for one in read_file(str(path), Wanted(**wanted), size)[0].records
+            ]
             for size in (0, 1 << 20)
         ]
 
@@ -129,7 +132,10 @@ def test_words_and_times_choose_lines(tmp_path):
 
 def test_documents_are_chosen_from_as_well(tmp_path):
     path = tmp_path / "answers.ndjson"
-    line = '{{"model": "{}", "done": true, "prompt_eval_count": 50, "prompt_eval_duration": 1000000000, "eval_count": {}, "eval_duration": 2000000000}}\n'
+    line = (
+        '{{"model": "{}", "done": true, "prompt_eval_count": 50, "prompt_eval_duration": '
+        '1000000000, "eval_count": {}, "eval_duration": 2000000000}}\n'
+    )
     path.write_text(line.format("heron", 20) + line.format("egret", 30))
     content, _ = read_file(str(path), Wanted(grep=re.compile("egret")))
     assert [one.counts.output_tokens for one in content.records] == [30]
