@@ -19,7 +19,9 @@ _LAYERS = re.compile(r"offloaded\s+(\d+)/(\d+)\s+layers to GPU")
 _SETTING = re.compile(r"\b(n_ctx|n_batch|n_ubatch|flash_attn|graph splits)\s*=\s*(\w+)")
 _KV_TYPES = re.compile(r"K \((\w+)\):.*?V \((\w+)\):")
 _BUFFER = re.compile(rf"\b(\w{{1,40}})\s+KV buffer size\s*=\s*({NUMBER})\s*MiB")
-_MODEL_BUFFER = re.compile(rf"\b(\w{{1,40}}?)(?:_Mapped)?(?: model)? buffer size\s*=\s*({NUMBER})\s*MiB")
+_MODEL_BUFFER = re.compile(
+    rf"\b(\w{{1,40}}?)(?:_Mapped)?(?: model)? buffer size\s*=\s*{NUMBER}\s*MiB"
+)
 _THREADS = re.compile(r"n_threads\s*=\s*(\d+)(?:\s*\(n_threads_batch\s*=\s*\d+\))?\s*/\s*(\d+)")
 _BACKEND = re.compile(r"loaded (\w+) backend from")
 _NO_DEVICE = re.compile(
