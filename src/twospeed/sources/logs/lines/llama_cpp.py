@@ -23,7 +23,7 @@ RUNTIME = "llama-server"
 MARKS = {
     b"| task ": (b"| task ", b" time =", b"better prompt"),
     b"eval time": (b" time =", b"prefix-match hit"),
-    b"print_timings:": (b"slot ", b" in cache:"),
+    b"print_timings": (b"slot ", b" in cache:"),
 }
 
 _SLOT = re.compile(r"s?lot\s+\w+\s*:\s*id\s+(\d{1,4})\s*\|\s*task\s+(-?\d{1,12})\s*\|\s*")
@@ -143,7 +143,7 @@ class LlamaCpp:
             draft.prompt_tokens = whole(found[1])
             if (context := _CONTEXT.search(said)) is not None:
                 self._learn_context(whole(context[1]))
-        elif (found := _KEPT.search(said)) is not None:
+        elif "end)" in said and (found := _KEPT.search(said)) is not None:
             draft.cached_tokens = whole(found[1])
         else:
             _of_signs(draft, said)
@@ -258,9 +258,9 @@ class LlamaCpp:
 
 def _of_signs(draft: Draft, said: str) -> None:
     """What a slot says beside lengths and times."""
-    if (found := _MATCH.search(said)) is not None:
+    if "n_past" in said and (found := _MATCH.search(said)) is not None:
         draft.signs |= {"matched_tokens": whole(found[1]), "held_tokens": whole(found[2])}
-    elif (found := _DRAFTED.search(said)) is not None:
+    elif "draft" in said and (found := _DRAFTED.search(said)) is not None:
         draft.signs |= {"accepted_tokens": whole(found[1]), "drafted_tokens": whole(found[2])}
     elif "forcing full prompt re-processing" in said:
         draft.signs["cannot_rewind"] = True
