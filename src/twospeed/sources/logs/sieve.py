@@ -6,7 +6,7 @@ found quickly; only in blocks with a sign, and in those beside them, lines with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 
@@ -15,6 +15,8 @@ from twospeed.sources.logs.registry import marks_by_sign
 DENSE = 4
 """With a mark on more than every fourth line of a sample, each line is looked at."""
 SAMPLE_BYTES = 1 << 15
+Found = Generator[tuple[int, bytes], None, int]
+"""Lines by number; ends with the number of the line after the block."""
 
 
 def marked_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -29,8 +31,7 @@ def marked_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         signs = _signs_in(block)
         marks = _marks_of(earlier | here | signs)
         find = _each if _is_dense(waiting[:SAMPLE_BYTES], marks) else _leaping
-        yield from find(waiting, marks, number)
-        number += waiting.count(b"\n")
+        number = yield from find(waiting, marks, number)
         earlier, here, waiting = here, signs, block
 
 
@@ -39,16 +40,18 @@ def _is_dense(sample: bytes, marks: Sequence[bytes]) -> bool:
     return any(sample.count(mark) * DENSE > lines for mark in marks)
 
 
-def _each(block: bytes, marks: Sequence[bytes], number: int) -> Iterator[tuple[int, bytes]]:
+def _each(block: bytes, marks: Sequence[bytes], number: int) -> Found:
     """The marked lines where most lines are."""
+    line = number
     for line, raw in enumerate(block.split(b"\n"), start=number):
         for mark in marks:
             if mark in raw:
                 yield line, raw
                 break
+    return line
 
 
-def _leaping(block: bytes, marks: Iterable[bytes], number: int) -> Iterator[tuple[int, bytes]]:
+def _leaping(block: bytes, marks: Sequence[bytes], number: int) -> Found:
     """The marked lines where few lines are."""
     at = 0
     for start in _starts(block, marks):
@@ -56,6 +59,7 @@ def _leaping(block: bytes, marks: Iterable[bytes], number: int) -> Iterator[tupl
         at = start
         end = block.find(b"\n", start)
         yield number, block[start : end if end >= 0 else None]
+    return number + block.count(b"\n", at)
 
 
 _NOTHING: frozenset[bytes] = frozenset()

@@ -20,9 +20,11 @@ from twospeed.sources.logs.draft import FEW_TOKENS, Draft
 from twospeed.sources.logs.numbers import NUMBER, number, seconds, whole
 
 RUNTIME = "llama-server"
+_BETTER_PROMPT = b" - looking for better prompt, base f_keep"
+_PREFIX_HIT = b"Llama.generate: prefix-match hit"
 MARKS = {
-    b"| task ": (b"| task ", b" time =", b"better prompt"),
-    b"eval time": (b" time =", b"prefix-match hit"),
+    b"| task ": (b"| task ", b" time =", _BETTER_PROMPT),
+    b"eval time": (b" time =", _PREFIX_HIT),
     b"print_timings": (b"slot ", b" in cache:"),
 }
 
