@@ -43,6 +43,7 @@ def _is_dense(sample: bytes, marks: Sequence[bytes]) -> bool:
 def _each(block: bytes, marks: Sequence[bytes], number: int) -> Found:
     """The marked lines where most lines are."""
     line = number
+    marks = sorted(marks, key=block[:SAMPLE_BYTES].count, reverse=True)
     for line, raw in enumerate(block.split(b"\n"), start=number):
         for mark in marks:
             if mark in raw:

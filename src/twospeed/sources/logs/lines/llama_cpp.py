@@ -278,7 +278,8 @@ def _fill(draft: Draft, timed: re.Match[str], *, classic: bool = False) -> None:
         timed: what, milliseconds and count of the line.
         classic: counts of `eval` are the steps after the first token.
     """
-    what, time_s, count = timed["what"], seconds(timed["ms"], 1e3), whole(timed["n"])
+    what, milliseconds, counted = timed.groups()
+    time_s, count = seconds(milliseconds, 1e3), whole(counted)
     if what == "prompt eval":
         draft.prefill_s, draft.processed_tokens = time_s, count
     elif what in ("eval", "generation eval"):
