@@ -77,6 +77,7 @@ def test_arbitrary_text_tells_nothing(text):
         "My model runs at 19 t/s in this test, is that slow?",
         "I get 36.5 toks, and 0.7s/token with the old build. Total: 5 hours of my life.",
         "The slot machine took 5 tokens. Processing: done. Generation: next. msg=hello",
+        "[GIN]",
         "Prompt: 5 tokens of advice\nGeneration: gap",
         "GET / HTTP/1.1\nHost: 127.0.0.1\n\n200 OK, eval time is over",
         "def eval_time(prompt):\n    return total_time / tokens  # ms",
