@@ -62,7 +62,8 @@ def figures(outcome: Outcome) -> dict[str, Any]:
         "gap_quantiles_ms": differences_ms(gaps(outcome.seen), gaps(outcome.true)),
         "ttft_pairs_ms": quantiles(ttft_ms),
         "gap_pairs_ms": quantiles(gap_ms),
-        "ttft_alone": len(ttft_ms) / len(outcome.pairs) if outcome.pairs else None,
+        "ttft_alone": share_alone(outcome.pairs),
+        "stamps_missing": len(outcome.true) - len(ttfts(outcome.true)),
         "gaps_alone": len(gap_ms) / len(gaps(outcome.true)) if outcome.pairs else None,
         "cpu_s": sum(outcome.cpu_s) / len(outcome.cpu_s),
         "load_average": outcome.load_average,
@@ -71,8 +72,14 @@ def figures(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def share_alone(pairs: Sequence[tuple[Stream, Stream]]) -> float | None:
+    """Of the first events, those that came in a read of their own."""
+    marked = [seen.shared[:1] == [True] for seen, _ in pairs]
+    return 1 - sum(marked) / len(marked) if marked else None
+
+
 def ttfts(streams: Sequence[Stream]) -> list[float]:
-    return [stream.ttft_s for stream in streams]
+    return [stream.ttft_s for stream in streams if stream.ttft_s is not None]
 
 
 def gaps(streams: Sequence[Stream]) -> list[float]:
@@ -100,7 +107,7 @@ def pair_errors_ms(
     gap_ms: list[float] = []
     for seen, true in pairs:
         shared = seen.shared or [False] * (len(true.gaps_s) + 1)
-        if not shared[0]:
+        if not (shared[0] or seen.ttft_s is None or true.ttft_s is None):
             ttft_ms.append(abs(seen.ttft_s - true.ttft_s) * 1e3)
         if len(seen.gaps_s) != len(true.gaps_s):
             continue

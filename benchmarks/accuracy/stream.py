@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,8 @@ class Stream:
 
     sent: float
     """Orders requests; its unit is the teller's affair."""
-    ttft_s: float
+    ttft_s: float | None
+    """None where the kernel's stamp of the request is not known."""
     gaps_s: list[float]
     shared: list[bool] = field(default_factory=list)
     """By event: whether another one came in the same read. Empty where the client does not say."""
@@ -36,7 +37,8 @@ def true_streams(path: Path) -> list[Stream]:
     for line in path.read_text().splitlines():
         told = json.loads(line)
         texts_s = [write["actual_ns"] / 1e9 for write in told["writes"] if write["tokens"]]
-        came_ns = told["kernel_receive_ns"]
-        if told["ended"] == "complete" and texts_s and came_ns is not None:
-            streams.append(from_stamps(came_ns, texts_s, came_ns / 1e9))
+        if told["ended"] == "complete" and texts_s:
+            stream = from_stamps(told["arrival_ns"], texts_s, told["arrival_ns"] / 1e9)
+            known = told["kernel_receive_ns"] is not None
+            streams.append(stream if known else replace(stream, ttft_s=None))
     return sorted(streams, key=lambda stream: stream.sent)

@@ -3,6 +3,8 @@
 The numbers are made up; shapes and spacing are those of the programs.
 """
 
+# ruff: noqa: E501, W291  (lines of logs)
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

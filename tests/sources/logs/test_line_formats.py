@@ -81,7 +81,8 @@ def test_progress_without_a_request_tells_nothing():
 def test_the_oldest_block_whose_phases_cannot_be_parted_is_no_request():
     text = (
         "main: mem per token = 27000000 bytes\nmain:     load time =  5600.70 ms\n"
-        "main:  predict time = 37000.48 ms / 220.73 ms per token\nmain:    total time = 48000.06 ms\n"
+        "main:  predict time = 37000.48 ms / 220.73 ms per token\n"
+        "main:    total time = 48000.06 ms\n"
     )
     assert all(
         one.server is None or (one.server.prefill_s, one.server.decode_s) == (None, None)

@@ -18,8 +18,7 @@ _PREFIXES = re.compile(
     r"|\[\d{10}\]\s\[[^\]]*\]\[\s*\w+\]\s"  # nitro
     r")"
 )
-_BEGIN_WITH = (" ", ">", "*")
-_CLOCK = re.compile(r"^(\d{1,7})\.(\d\d)\.(\d{3})\.(\d{3})\s[A-Z]\s")
+_CLOCK = re.compile(r"^(\d{1,7})\.(\d\d)\.(\d{3}\.\d{3})\s[A-Z]\s")
 _BOLD = re.compile(r"^\*\*(.*?)\*\*\s*(?:<-+.*)?$")
 MOST_PREFIXES = 4
 LONGEST_LINE = 16 * 1024
@@ -31,30 +30,36 @@ def cleaned(raw: str) -> tuple[str, float | None]:
     Of several states that a terminal would show over each other all are kept.
     """
     text = raw[:LONGEST_LINE].rstrip()
-    if _is_tangled(text):
+    if (
+        ">" in text or "\x1b" in text or "\r" in text or "Â±" in text or "\ufeff" in text
+        or ("[" in text and ("[0m" in text or "[3" in text or "[1;3" in text))
+    ):  # fmt: skip
         text = _untangled(text)
-    first = text[:1]
-    if first in _BEGIN_WITH:
-        if first in " >":
-            text = _QUOTED.sub("", text).lstrip()
-        if text[:1] == "*":
-            text = _BOLD.sub(r"\1", text)
-    for _ in range(MOST_PREFIXES):
+    clock = _CLOCK.match(text)
+    if clock is None:
+        text = _bare(text)
         clock = _CLOCK.match(text)
-        if clock is not None:
-            return text[clock.end() :], _clock_s(*clock.groups())
+    if clock is None:
+        return text, None
+    minutes, seconds, micros = clock.groups()
+    return text[clock.end() :], int(minutes) * 60 + int(seconds) + int(
+        micros.replace(".", "")
+    ) / 1e6
+
+
+def _bare(text: str) -> str:
+    """Without quote marks, bold marks and the prefixes of loggers."""
+    first = text[:1]
+    if first in (" ", ">"):
+        text = _QUOTED.sub("", text).lstrip()
+    if text[:1] == "*":
+        text = _BOLD.sub(r"\1", text)
+    for _ in range(MOST_PREFIXES):
         found = _PREFIXES.match(text)
         if found is None:
             break
         text = text[found.end() :]
-    return text, None
-
-
-def _is_tangled(text: str) -> bool:
-    """Whether more than prefixes must be taken off; cheap, for it is asked of every line."""
-    if "[" in text and ("[0m" in text or "[3" in text or "[1;3" in text):
-        return True
-    return ">" in text or "\x1b" in text or "\r" in text or "Â±" in text or "\ufeff" in text
+    return text
 
 
 def _untangled(text: str) -> str:
@@ -62,7 +67,3 @@ def _untangled(text: str) -> str:
     text = _ESCAPES.sub("", text).removeprefix("\ufeff")
     text = text.replace("\r", " ").replace("Â±", "±")
     return text.rstrip().removesuffix(">").rstrip()
-
-
-def _clock_s(minutes: str, seconds: str, millis: str, micros: str) -> float:
-    return int(minutes) * 60 + int(seconds) + int(millis + micros) / 1e6

@@ -62,8 +62,12 @@ class Draft:
     @property
     def tells_something(self) -> bool:
         """Whether any time was told."""
-        times = (self.prefill_s, self.decode_s, self.total_s, self.load_s)
-        return any(time is not None for time in times)
+        return not (
+            self.prefill_s is None
+            and self.decode_s is None
+            and self.total_s is None
+            and self.load_s is None
+        )
 
     @property
     def span(self) -> Span | None:

@@ -27,6 +27,8 @@ def number(text: str | None) -> float | None:
     """
     if not text or not text.isascii() or not text[0].isdigit() or len(text) > MOST_CHARS:
         return None
+    if text.replace(".", "", 1).isdigit():
+        return float(text)
     text = text.rstrip(".,")
     marks = [mark for mark in text if mark in ".,"]
     if len(marks) > 1:

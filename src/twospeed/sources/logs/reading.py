@@ -1,6 +1,6 @@
 """Texts in, one run out: what a log or a benchmark file tells, ready for the same findings.
 
-A text of up to 16 MiB is looked at as a whole (documents, order, wrapped lines); a longer one
+A text of up to 8 MiB is looked at as a whole (documents, order, wrapped lines); a longer one
 streams past, and only lines with a mark of some format are looked at.
 """
 
@@ -21,7 +21,7 @@ from twospeed.sources.logs.sieve import marked_lines
 from twospeed.sources.logs.text_input import blocks, opened
 from twospeed.sources.logs.wanted import Choice, Wanted
 
-MOST_WHOLE_BYTES = 16 << 20
+MOST_WHOLE_BYTES = 8 << 20
 _LOOKS_TIMED = re.compile(
     r"\d\s*(?:tok(?:en)?s?/s(?:ec)?|t/s|tokens per sec|ms per token|ms/tok)"
     r"|(?:prefill|decode|prompt eval|ttft|first token)\D{0,30}\d[\d.,]*\s*(?:ms|s)\b",

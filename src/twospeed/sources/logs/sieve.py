@@ -6,11 +6,17 @@ found quickly; only in blocks with a sign, and in those beside them, lines with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 
 from twospeed.sources.logs.registry import marks_by_sign
+
+DENSE = 4
+"""With a mark on more than every fourth line of a sample, each line is looked at."""
+SAMPLE_BYTES = 1 << 15
+Found = Generator[tuple[int, bytes], None, int]
+"""Lines by number; ends with the number of the line after the block."""
 
 
 def marked_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -23,14 +29,38 @@ def marked_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     waiting = b""
     for block in chain(blocks, (b"",)):
         signs = _signs_in(block)
-        at = 0
-        for start in _starts(waiting, _marks_of(earlier | here | signs)):
-            number += waiting.count(b"\n", at, start)
-            at = start
-            end = waiting.find(b"\n", start)
-            yield number, waiting[start : end if end >= 0 else None]
-        number += waiting.count(b"\n", at)
+        marks = _marks_of(earlier | here | signs)
+        find = _each if _is_dense(waiting[:SAMPLE_BYTES], marks) else _leaping
+        number = yield from find(waiting, marks, number)
         earlier, here, waiting = here, signs, block
+
+
+def _is_dense(sample: bytes, marks: Sequence[bytes]) -> bool:
+    lines = sample.count(b"\n")
+    return any(sample.count(mark) * DENSE > lines for mark in marks)
+
+
+def _each(block: bytes, marks: Sequence[bytes], number: int) -> Found:
+    """The marked lines where most lines are."""
+    line = number
+    marks = sorted(marks, key=block[:SAMPLE_BYTES].count, reverse=True)
+    for line, raw in enumerate(block.split(b"\n"), start=number):
+        for mark in marks:
+            if mark in raw:
+                yield line, raw
+                break
+    return line
+
+
+def _leaping(block: bytes, marks: Sequence[bytes], number: int) -> Found:
+    """The marked lines where few lines are."""
+    at = 0
+    for start in _starts(block, marks):
+        number += block.count(b"\n", at, start)
+        at = start
+        end = block.find(b"\n", start)
+        yield number, block[start : end if end >= 0 else None]
+    return number + block.count(b"\n", at)
 
 
 _NOTHING: frozenset[bytes] = frozenset()

@@ -20,10 +20,12 @@ from twospeed.sources.logs.draft import FEW_TOKENS, Draft
 from twospeed.sources.logs.numbers import NUMBER, number, seconds, whole
 
 RUNTIME = "llama-server"
+_BETTER_PROMPT = b" - looking for better prompt, base f_keep"
+_PREFIX_HIT = b"Llama.generate: prefix-match hit"
 MARKS = {
-    b"| task ": (b"| task ", b" time =", b"better prompt"),
-    b"eval time": (b" time =", b"prefix-match hit"),
-    b"print_timings:": (b"slot ", b" in cache:"),
+    b"| task ": (b"| task ", b" time =", _BETTER_PROMPT),
+    b"eval time": (b" time =", _PREFIX_HIT),
+    b"print_timings": (b"slot ", b" in cache:"),
 }
 
 _SLOT = re.compile(r"s?lot\s+[\w()]+\s*:\s*id\s+(\d{1,4})\s*\|\s*task\s+(-?\d{1,12})\s*\|\s*")
@@ -143,7 +145,7 @@ class LlamaCpp:
             draft.prompt_tokens = whole(found[1])
             if (context := _CONTEXT.search(said)) is not None:
                 self._learn_context(whole(context[1]))
-        elif (found := _KEPT.search(said)) is not None:
+        elif "end)" in said and (found := _KEPT.search(said)) is not None:
             # Said again for every further batch, then with what this request itself put there.
             if draft.cached_tokens is None:
                 draft.cached_tokens = whole(found[1])
@@ -263,9 +265,9 @@ class LlamaCpp:
 
 def _of_signs(draft: Draft, said: str) -> None:
     """What a slot says beside lengths and times."""
-    if (found := _MATCH.search(said)) is not None:
+    if "n_past" in said and (found := _MATCH.search(said)) is not None:
         draft.signs |= {"matched_tokens": whole(found[1]), "held_tokens": whole(found[2])}
-    elif (found := _DRAFTED.search(said)) is not None:
+    elif "draft" in said and (found := _DRAFTED.search(said)) is not None:
         draft.signs |= {"accepted_tokens": whole(found[1]), "drafted_tokens": whole(found[2])}
     elif "forcing full prompt re-processing" in said:
         draft.signs["cannot_rewind"] = True
@@ -281,7 +283,8 @@ def _fill(draft: Draft, timed: re.Match[str], *, classic: bool = False) -> None:
         timed: what, milliseconds and count of the line.
         classic: counts of `eval` are the steps after the first token.
     """
-    what, time_s, count = timed["what"], seconds(timed["ms"], 1e3), whole(timed["n"])
+    what, milliseconds, counted = timed.groups()
+    time_s, count = seconds(milliseconds, 1e3), whole(counted)
     if what == "prompt eval":
         draft.prefill_s, draft.processed_tokens = time_s, count
     elif what in ("eval", "generation eval"):

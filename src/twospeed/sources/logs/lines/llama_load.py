@@ -23,7 +23,7 @@ _OUTCOME = re.compile(
 _KV_TYPES = re.compile(r"K \((\w+)\):.*?V \((\w+)\):")
 _BUFFER = re.compile(rf"\b(\w{{1,40}})\s+KV buffer size\s*=\s*({NUMBER})\s*MiB")
 _MODEL_BUFFER = re.compile(
-    rf"\b(\w{{1,40}}?)(?:_Mapped)?(?: model)? buffer size\s*=\s*({NUMBER})\s*MiB"
+    rf"\b(\w{{1,40}}?)(?:_Mapped)?(?: model)? buffer size\s*=\s*{NUMBER}\s*MiB"
 )
 _THREADS = re.compile(r"n_threads\s*=\s*(\d+)(?:\s*\(n_threads_batch\s*=\s*\d+\))?\s*/\s*(\d+)")
 _BACKEND = re.compile(r"loaded (\w+) backend from")

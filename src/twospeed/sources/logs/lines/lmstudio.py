@@ -7,7 +7,7 @@ import re
 from twospeed.sources.logs.collector import Collector, Line
 
 RUNTIME = "lmstudio"
-MARKS = {b"Running chat completion": (b"Running chat completion",)}
+MARKS = {b"Running chat completion on conversation": (b"Running chat completion",)}
 
 _SAID = re.compile(
     r"^\[([^\]]{1,200})\] (?:Prompt processing progress: [\d.]+%|Running chat completion)"

@@ -18,7 +18,7 @@ from twospeed.sources.logs.numbers import NUMBER, bytes_of, go_seconds, whole
 RUNTIME = "ollama"
 MARKS = {
     b"[GIN]": (b"[GIN]", b"truncating input", b"layers.offload"),
-    b"prompt eval duration": (b" duration:", b"eval count:", b"/GPU", b"% GPU", b"% CPU"),
+    b"prompt eval duration: ": (b" duration:", b"eval count:", b"/GPU", b"% GPU", b"% CPU"),
 }
 
 _BLOCK = re.compile(
@@ -59,8 +59,8 @@ class Ollama:
         text = line.text
         if (found := _BLOCK.match(text)) is not None:
             self._of_block(line, found[1], found[2])
-        elif "[GIN]" in text:
-            self._access(line, text)
+        elif "[GIN]" in text and (access := _ACCESS.search(text)) is not None:
+            self._access(line, access)
         elif (cut := _TRUNCATED.search(text)) is not None:
             self._truncated = True
             self._log.content.learn(n_ctx=whole(cut[1]))
@@ -107,9 +107,8 @@ class Ollama:
         elif name == "eval count":
             block.output_tokens = whole(value)
 
-    def _access(self, line: Line, text: str) -> None:
-        found = _ACCESS.search(text)
-        if found is None or found[3] != "POST" or not _GENERATES.match(found[4]):
+    def _access(self, line: Line, found: re.Match[str]) -> None:
+        if found[3] != "POST" or not _GENERATES.match(found[4]):
             return
         total_s = go_seconds(found[2])
         if found[1] != "200" or total_s is None or self._is_known(total_s):

@@ -11,7 +11,7 @@ from twospeed.sources.logs.collector import Collector, Line
 from twospeed.sources.logs.draft import Draft
 from twospeed.sources.logs.numbers import go_seconds
 
-MARKS = {b"inference_time=": (b"inference_time=",)}
+MARKS = {b'" inference_time="': (b"inference_time=",)}
 
 _MEMBER = re.compile(r"\b(total_time|queue_time|inference_time|time_per_token)=\"([^\"]{1,40})\"")
 
