@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.runtimes, pytest.mark.timeout(600)]
 
 HOME = Path(__file__).parents[2] / ".runtimes"
 MODEL = HOME / "tiny"
+MOST_TRIES = 4
 
 COMMANDS = {
     "mlx_lm": ["-m", "mlx_lm.server", "--model", "./tiny", "--port", "{port}"],
@@ -151,14 +152,50 @@ def diagnose(server: Server, *words: str) -> dict:
     return json.loads(done.stdout)
 
 
+def parted(server: Server, words: int) -> tuple[int, int, float, float]:
+    """A request whose text came token by token.
+
+    vLLM on two cores now and then sends a whole answer at its end: its worker and its engine spin
+    on one core, and the thread that sends waits for them.
+    """
+    for _ in range(MOST_TRIES):
+        n, output, wait, stream = server.timed(words, 64)
+        if stream > wait / 20:
+            break
+    return n, output, wait, stream
+
+
+def stopwatch(server: Server) -> list[tuple[int, int, float, float]]:
+    return [parted(server, words) for words in (150, 220, 300, 180, 260)]
+
+
+def is_steady(before: list, after: list) -> bool:
+    """Whether a stopwatch without kernel stamps can be believed: it agrees with itself."""
+    return all(
+        statistics.median(one[phase] for one in before)
+        == pytest.approx(statistics.median(one[phase] for one in after), rel=0.25)
+        for phase in (2, 3)
+    )
+
+
+def measured(server: Server) -> tuple[dict, list]:
+    """A report, and what a stopwatch says before and after it; on a busy machine in a later try."""
+    for _ in range(MOST_TRIES):
+        before, report, after = stopwatch(server), diagnose(server), stopwatch(server)
+        if is_steady(before, after):
+            return report, [*before, *after]
+        print(f"unsteady: {before} {after} {report['conditions']}")
+    pytest.skip("the machine is too busy for a stopwatch: it does not agree with itself")
+
+
 def test_the_runtime_is_recognised_and_both_phases_agree_with_a_stopwatch(server):
-    report = diagnose(server)
-    print(json.dumps({k: report[k] for k in ("verdict", "slow_phase", "wait", "stream", "facts")}))
+    report, timed = measured(server)
+    shown = ("verdict", "slow_phase", "wait", "stream", "facts", "conditions")
+    print(json.dumps({k: report[k] for k in shown}))
     assert report["source"]["runtime"] == RUNTIME_IDS[server.runtime]
     prefill, decode = report["prefill"]["curve"], report["decode"]["curve"]
     waits, steps = [], []
-    for words in (150, 220, 300, 180, 260):
-        n, output, wait, stream = server.timed(words, 64)
+    for n, output, wait, stream in timed:
         seconds = prefill["overhead_s"] + prefill["per_token_s"] * n
         waits.append((seconds + (prefill["per_token2_s"] or 0) * n * n) / wait)
         step = decode["per_token_s"] + (decode["per_depth_token_s"] or 0) * (n + output / 2)
