@@ -109,8 +109,9 @@ def run_once(cell: Cell, tokens: int, outcome: Outcome) -> None:
         except (NotRun, OSError, LookupError, ValueError, TypeError) as error:
             outcome.not_run = f"{error}" if isinstance(error, NotRun) else repr(error)
             return
-        true = true_streams(folder / "truth.jsonl")[-requests:]  # the first may be for warming up
-    outcome.add(seen, true, requests=requests, pairs=client.pairs)
+        true = true_streams(folder / "truth.jsonl", tokens)
+    # The first ones may have been for warming up.
+    outcome.add(seen, true[-requests:], requests=requests, pairs=client.pairs)
     outcome.cpu_s.append(cpu_s)
     outcome.others = max(outcome.others, others.share)
 

@@ -31,13 +31,19 @@ def from_stamps(
     return Stream(sent=sent, ttft_s=stamps_s[0] - start_s, gaps_s=gaps_s, shared=list(shared))
 
 
-def true_streams(path: Path) -> list[Stream]:
-    """What the simulator did, in the order in which requests came."""
+def true_streams(path: Path, tokens: int) -> list[Stream]:
+    """What the simulator did, in the order in which requests came.
+
+    Args:
+        path: of its truth.
+        tokens: of a whole answer. Other answers are left out; one whose client hung up right after
+            its last text is whole.
+    """
     streams = []
     for line in path.read_text().splitlines():
         told = json.loads(line)
         texts_s = [write["actual_ns"] / 1e9 for write in told["writes"] if write["tokens"]]
-        if told["ended"] == "complete" and texts_s:
+        if len(texts_s) == tokens:
             stream = from_stamps(told["arrival_ns"], texts_s, told["arrival_ns"] / 1e9)
             known = told["kernel_receive_ns"] is not None
             streams.append(stream if known else replace(stream, ttft_s=None))

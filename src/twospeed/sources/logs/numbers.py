@@ -12,6 +12,7 @@ MOST_BYTES = 2.0**53
 NUMBER = r"(?:\d[\d.,]*|inf|nan)"
 """For the expressions of the formats: digits with either mark, or no value."""
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?")
+_PLAIN = re.compile(r"\d+(?:\.\d+)?")
 _PART = re.compile(r"(\d+(?:[.,]\d+)?)(h|ms|µs|μs|us|ns|m|s)")
 _UNIT_S = {
     "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "μs": 1e-6, "us": 1e-6, "ns": 1e-9,
@@ -40,7 +41,8 @@ def number(text: str | None) -> float | None:
             text = re.sub("[.,]", "", whole) + "." + part
         else:
             text = text.replace(last, "")
-    return float(text.replace(",", "."))
+    text = text.replace(",", ".")
+    return float(text) if _PLAIN.fullmatch(text) else None
 
 
 def whole(text: str | None) -> int | None:
