@@ -1,6 +1,6 @@
 """How fast a log is read: megabytes a second on one core, and memory, beside `grep -c`.
 
-    python benchmarks/log_speed.py [--mb 200] [--every 50] [--profile FILE]
+    python benchmarks/log_speed.py [--mb 200] [--profile FILE]
 
 Two logs of llama-server are made up: in one, a line in 50 matters, in the other every line does.
 A child process reads each from the file, as `twospeed read` does; `grep -c 'eval time'` reads the

@@ -197,6 +197,8 @@ def test_numbers_of_any_text(text):
         ("1,234,567", 1234567.0),
         ("12.", 12.0),
         ("1.2.3", None),
+        ("0:", None),
+        ("²", None),
         ("inf", None),
         ("", None),
         (None, None),

@@ -11,6 +11,7 @@ MOST_CHARS = 23
 MOST_BYTES = 2.0**53
 NUMBER = r"(?:\d[\d.,]*|inf|nan)"
 """For the expressions of the formats: digits with either mark, or no value."""
+_DIGITS = re.compile(r"[0-9][0-9.,]*")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?")
 _PLAIN = re.compile(r"\d+(?:\.\d+)?")
 _PART = re.compile(r"(\d+(?:[.,]\d+)?)(h|ms|µs|μs|us|ns|m|s)")
@@ -26,10 +27,8 @@ def number(text: str | None) -> float | None:
     One mark alone is the decimal mark, for the programs read here do not group digits of plain
     numbers; with two kinds of marks, or one of them repeated, the last kind is.
     """
-    if not text or not text.isascii() or not text[0].isdigit() or len(text) > MOST_CHARS:
+    if not text or len(text) > MOST_CHARS or not _DIGITS.fullmatch(text):
         return None
-    if text.replace(".", "", 1).isdigit():
-        return float(text)
     text = text.rstrip(".,")
     marks = [mark for mark in text if mark in ".,"]
     if len(marks) > 1:
