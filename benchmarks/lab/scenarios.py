@@ -176,8 +176,8 @@ def hot_answers(url: str, seed: int) -> None:
 
 
 def beside_prompts(url: str, seed: int) -> None:
-    with other_client(url, prompt_tokens=900, answer_tokens=2):
-        turns(url, seed, number=2, tokens=60, answer_tokens=60, id_slot=0)
+    with other_client(url, prompt_tokens=300, answer_tokens=2):
+        turns(url, seed, number=2, tokens=60, answer_tokens=16, id_slot=0)
 
 
 def all_scenarios(model: Path) -> tuple[Scenario, ...]:

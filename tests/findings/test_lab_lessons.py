@@ -1,0 +1,84 @@
+"""What the lab taught: real logs of llama-server at its usual verbosity, with their numbers."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from stories import asked
+
+from twospeed.findings.observed import observe
+from twospeed.findings.registry import find_all
+from twospeed.fits.workload import typical_workload
+from twospeed.records.run import Goals, MachineFacts, Run, RuntimeFacts, Source, Workload
+
+
+def run_of(*records, **more) -> Run:
+    return Run(
+        source=Source(kind="log", where="server.log", runtime="llama-server"),
+        workload=typical_workload(records, "log") or Workload(prompt_tokens=500, output_tokens=24),
+        goals=Goals(wait_s=0.5, stream_tps=5),
+        made_at="2026-12-01T00:00:00+00:00",
+        twospeed_version="0",
+        records=records,
+        **more,
+    )
+
+
+def first(run: Run) -> tuple[str, str]:
+    finding = find_all(observe(run))[0]
+    return finding.cause, finding.certainty
+
+
+def turn(number, prompt, cached, seconds, **signs):
+    return asked(number, (prompt, cached, seconds), (24, 0.35), slot=0, **signs)
+
+
+def test_a_cache_that_keeps_only_the_template_is_not_off():
+    changing_head = run_of(
+        turn(1, 427, 0, 3.0),
+        turn(2, 501, 31, 2.7, chosen_by="lru", held_tokens=450),
+        turn(3, 575, 31, 3.2, chosen_by="lru", held_tokens=524),
+        turn(4, 649, 31, 3.6, chosen_by="lru", held_tokens=598),
+    )
+    assert first(changing_head) == ("prompt_cache.prefix_changed", "possible")
+
+
+def test_short_requests_between_turns_hide_no_eviction():
+    visited = []
+    for index, prompt in enumerate((415, 489, 563, 637)):
+        visited.append(turn(2 * index + 1, prompt, 24 if index else 0, 3.0))
+        visited.append(turn(2 * index + 2, 130, 24, 0.8))
+    assert first(run_of(*visited)) == ("prompt_cache.evicted", "inferred")
+
+
+def test_a_match_without_a_count_leaves_two_causes_open():
+    """The slot held nearly all of it; the request may have asked for no reuse."""
+    unused = [
+        turn(n, prompt, 0, 3.0, chosen_by="similarity", similarity_frac=0.9, kept_frac=1.0)
+        for n, prompt in enumerate((415, 489, 563, 637), start=1)
+    ]
+    assert first(run_of(*unused)) == ("prompt_cache.cannot_rewind", "possible")
+
+
+def test_the_narrower_of_two_equal_causes_comes_first(runs):
+    slow = replace(
+        runs.run_of(runs.PREFILL_SLOW),
+        facts=RuntimeFacts(threads=8, layers_offloaded=0),
+        machine=MachineFacts(logical_cores=2),
+    )
+    causes = [finding.cause for finding in find_all(observe(slow))]
+    assert causes.index("host.threads") < causes.index("prompt.large")
+
+
+@pytest.mark.parametrize(("load", "named"), [(0.6, True), (0.1, False)])
+def test_where_nothing_could_be_told_the_company_is_named(runs, load, named):
+    run = runs.run_of(runs.PREFILL_SLOW)
+    blind = replace(
+        run,
+        records=(),
+        source=replace(run.source, local=True),
+        conditions=replace(run.conditions, host_load=load),
+    )
+    observed = observe(blind)
+    assert observed.slow_phase == "unknown"
+    assert [finding.cause for finding in find_all(observed)] == ["host.contention"] * named
