@@ -12,6 +12,7 @@ from twospeed.records.request_record import (
     RequestError,
     RequestRecord,
     ServerTimes,
+    TextArrival,
     TokenCounts,
 )
 
@@ -21,6 +22,7 @@ class Machine:
     """Prefill of 2 ms and decode of 10 ms a token."""
 
     prefill_token_s: float = 2e-3
+    reasoning_tokens: int = 0
     records: list[RequestRecord] = field(default_factory=list)
     now_s: float = 0.0
 
@@ -44,6 +46,15 @@ class Machine:
                     prefill_tokens=tokens,
                     decode_s=decode_s,
                     decode_steps=steps,
+                ),
+                arrivals=tuple(
+                    TextArrival(
+                        at_s=prefill_s + 0.01 * step,
+                        kind="reasoning" if step < self.reasoning_tokens else "answer",
+                        chars=4,
+                        coalesced=False,
+                    )
+                    for step in range(steps + 1)
                 ),
                 error=RequestError(kind="stream", message="reset") if fails else None,
             )
@@ -133,3 +144,19 @@ def test_company_that_would_overrun_the_budget_is_left_out():
     assert [blind.what for blind in follow_ups.skipped] == [
         "what 4 requests at once cost each other"
     ]
+
+
+def test_a_model_that_only_reasoned_is_given_the_length_of_the_workload():
+    machine = after_curves(250, 500, reasoning_tokens=100)
+    follow_ups = FollowUps(budget_s=100, company=False, output_tokens=300)
+    (probe,), *others = asked(machine, follow_ups)
+    assert (probe.step, probe.prompt_tokens, probe.output_tokens) == ("curve", 64, 300)
+    assert [one.step for (one,) in others] == ["curve"] + ["reuse"] * len(CHANGES)
+
+
+@pytest.mark.parametrize(("reasoning", "budget_s"), [(10, 100.0), (0, 100.0), (100, 2.0)])
+def test_a_whole_answer_is_not_asked_for_in_vain_or_out_of_time(reasoning, budget_s):
+    machine = after_curves(250, 500, reasoning_tokens=reasoning)
+    follow_ups = FollowUps(budget_s=machine.now_s + budget_s, company=False, output_tokens=300)
+    sent = [probe for probes in asked(machine, follow_ups) for probe in probes]
+    assert all(probe.output_tokens < 300 for probe in sent)

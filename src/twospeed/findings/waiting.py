@@ -103,10 +103,12 @@ def observe_reasoning(records: Iterable[RequestRecord]) -> Reasoning:
     thinking = [r for r in usable if any(a.kind == "reasoning" for a in r.arrivals)]
     if thinking and all(_answer_chars(record) == 0 for record in thinking):
         return Reasoning(answer_seen=False)
-    told = _known(_share_told(record) for record in usable)
+    # An output that ended before the answer began says nothing about the share.
+    whole = [r for r in usable if not thinking or _answer_chars(r)]
+    told = _known(_share_told(record) for record in whole)
     if told:
         return Reasoning(share=median(told))
-    seen = _known(_share_seen(record) for record in usable)
+    seen = _known(_share_seen(record) for record in whole)
     return Reasoning(share=median(seen) if seen else None)
 
 

@@ -46,6 +46,7 @@ class FollowUps:
     Args:
         budget_s: time for the whole experiment, curves included, in seconds.
         company: whether requests may be sent beside each other.
+        output_tokens: of the workload, for a model that never came to its answer.
         round_trip_s: of a trivial request.
         ignore_timings: leave the server's clocks unused.
 
@@ -58,11 +59,13 @@ class FollowUps:
         *,
         budget_s: float,
         company: bool,
+        output_tokens: int = OUTPUT_TOKENS,
         round_trip_s: float | None = None,
         ignore_timings: bool = False,
     ) -> None:
         self._budget_s = budget_s
         self._company = company
+        self._answer_tokens: int | None = output_tokens
         self._round_trip_s = round_trip_s
         self._ignore_timings = ignore_timings
         self._base: int | None = None
@@ -83,12 +86,26 @@ class FollowUps:
         if not records or records[-1].error is not None:
             return None
         if self._prompt_tokens is None:
-            return self._begin(records, elapsed_s)
+            return self._whole_answer(records, elapsed_s) or self._begin(records, elapsed_s)
         if self._base is None:
             self._base = records[-1].number
         if self._changes:
             return (self._changed(self._changes.pop(0)),)
         return self._beside(records, elapsed_s)
+
+    def _whole_answer(
+        self, records: Sequence[RequestRecord], elapsed_s: float
+    ) -> tuple[Probe, ...] | None:
+        """One output as long as the workload's, where all so far ended while still reasoning."""
+        output, self._answer_tokens = self._answer_tokens, None
+        curve = [record for record in records if record.step == "curve" and record.probe]
+        kinds = {arrival.kind for record in curve for arrival in record.arrivals}
+        if output is None or kinds != {"reasoning"}:
+            return None
+        length = min(record.probe.prompt_tokens for record in curve if record.probe)
+        if elapsed_s + self._rates(records).cost_s(length, output) > self._budget_s:
+            return None
+        return (Probe(step="curve", prompt_tokens=length, output_tokens=output),)
 
     def _begin(
         self, records: Sequence[RequestRecord], elapsed_s: float

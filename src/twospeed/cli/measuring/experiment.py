@@ -69,6 +69,7 @@ class Experiment:
         follow_ups = FollowUps(
             budget_s=self.budget_s,
             company=self.company,
+            output_tokens=run.workload.output_tokens,
             round_trip_s=run.round_trip_s,
             ignore_timings=run.ignore_timings,
         )
