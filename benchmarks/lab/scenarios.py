@@ -271,8 +271,8 @@ def all_scenarios(model: Path) -> tuple[Scenario, ...]:
                 "--decode-tps",
                 "40",
                 "--reasoning-tokens",
-                "40",
-                flags=("--output-tokens", "300"),
+                "100",
+                flags=("--output-tokens", "300", "--budget", "24"),
             ),
         ),
         Scenario(

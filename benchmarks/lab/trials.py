@@ -73,7 +73,7 @@ def seen(report: dict[str, Any]) -> Seen:
 
 def diagnosed(*words: str, seed: int) -> Seen:  # noqa: ARG001  (each run draws its own prompts)
     """Diagnose with a short budget."""
-    return seen(report_of("diagnose", *words, "--budget", str(BUDGET_S)))
+    return seen(report_of("diagnose", "--budget", str(BUDGET_S), *words))
 
 
 def read_log(text: str, *words: str) -> Seen:
