@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from line_samples import OLLAMA_GIN, SERVER_2024, SERVER_2026, TEXTGEN, TIMINGS_V1
-from telling import told
+from told_by_logs import told
 
 from twospeed.records.request_record import RequestRecord, ServerTimes
 from twospeed.sources.logs.company import MOST_BESIDE, Span, beside

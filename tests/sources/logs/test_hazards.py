@@ -21,7 +21,7 @@ from line_samples import (
     VLLM_V1,
     WITH_REQUESTS,
 )
-from telling import told
+from told_by_logs import told
 
 from twospeed.records.errors import InputError
 from twospeed.sources.logs.reading import read_file, read_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from line_samples import CARD, MLX_SERVER, OLLAMA_BLOCK, SAMPLES, TIMINGS_V1
 from msgspec.structs import asdict
-from telling import told
+from told_by_logs import told
 
 from twospeed.records.run import LoadSummary, RuntimeFacts
 from twospeed.sources.logs.reading import read_text

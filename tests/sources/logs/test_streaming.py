@@ -9,7 +9,7 @@ from io import BytesIO, TextIOWrapper
 
 import pytest
 from line_samples import OLLAMA_PS, SAMPLES, SERVER_2025, SERVER_2026, TIMINGS_V1, WITH_REQUESTS
-from telling import told
+from told_by_logs import told
 
 from twospeed.records.errors import InputError, UsageError
 from twospeed.sources.logs import collector
