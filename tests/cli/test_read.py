@@ -180,6 +180,30 @@ def test_nothing_recognised(twospeed, tmp_path, text):
     assert twospeed("read", path, "--json").report["slow_phase"] == "unknown"
 
 
+def test_lines_that_no_option_chose_are_not_called_unknown(twospeed, log):
+    said = twospeed("read", log, "--grep", "nobody")
+    assert said.status == 4
+    assert f"in the lines that --grep chose of {log}" in said.complaint
+
+
+def test_a_table_without_single_requests_says_so(twospeed, tmp_path):
+    path = tmp_path / "bench.md"
+    path.write_text(
+        "| model | size | params | backend | threads | test | t/s |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n"
+        "| llama 8B Q4_0 | 4.33 GiB | 8.03 B | CPU | 8 | tg128 | 12.10 ± 0.20 |\n"
+    )
+    said = twospeed("read", path, "--requests")
+    assert said.status == 4
+    assert f"No single request is told of in {path}" in said.err
+
+
+def test_follow_of_a_missing_text_prints_no_heading(twospeed, tmp_path):
+    said = twospeed("read", tmp_path / "none.log", "--follow")
+    assert said.status == 3
+    assert said.out == ""
+
+
 def test_timings_of_a_newer_version_are_counted_and_never_healthy(twospeed, tmp_path, log):
     path = tmp_path / "new.log"
     path.write_text(NEWER * 3)

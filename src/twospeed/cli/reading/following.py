@@ -40,10 +40,10 @@ def follow(args: Namespace, wanted: Wanted | None, finish: Finish) -> int:
     quiet = args.json or args.markdown or args.out is not None
     choice = Choice(wanted)
     readers = LineReaders(on_request=None if quiet else _show)
-    if not quiet:
-        print(HEADING, flush=True)
     try:
         with _opened(args.files[0]) as file:
+            if not quiet:
+                print(HEADING, flush=True)
             for number, raw in enumerate(_lines(file, endless=args.files[0] != STDIN), start=1):
                 said = raw.decode("utf-8", "replace")
                 if choice.takes(said):

@@ -70,7 +70,7 @@ def _finish(run: Run, args: Namespace) -> int:
         run = replace(run, records=last, workload=_workload(last, args))
     if args.requests:
         _write(render_requests(run), args)
-        return 0 if run.records else INCONCLUSIVE
+        return 0 if run.records else _no_requests(run)
     report = build_report(with_settings(run), asked_of(args))
     deliver(report, args)
     return exit_status(report, args.fail_on)
@@ -132,8 +132,26 @@ def _nothing(run: Run, args: Namespace) -> int:
     for blind in run.unknown:
         print(f"twospeed: {blind.what}; needs {blind.needs}.", file=sys.stderr)
     print(
-        f"twospeed: Nothing was recognised in {run.source.where}: no timings of a runtime or of a "
-        "benchmark that is known here. docs/reading-logs.md lists what can be read.",
+        f"twospeed: Nothing was recognised in {_chosen(run, args)}: no timings of a runtime or of "
+        "a benchmark that is known here. docs/reading-logs.md lists what can be read.",
+        file=sys.stderr,
+    )
+    return INCONCLUSIVE
+
+
+def _chosen(run: Run, args: Namespace) -> str:
+    """What was read: the texts, or the lines of them that the options left."""
+    given = {"--grep": args.grep, "--since": args.since}
+    options = " and ".join(name for name, value in given.items() if value is not None)
+    lines = f"the lines that {options} chose of " if options else ""
+    return f"{lines}{run.source.where}"
+
+
+def _no_requests(run: Run) -> int:
+    """Say that a text, such as a benchmark table, tells of no single request."""
+    print(
+        f"twospeed: No single request is told of in {run.source.where}. "
+        "Leave out --requests to see what it tells.",
         file=sys.stderr,
     )
     return INCONCLUSIVE
