@@ -161,6 +161,7 @@ def test_failures_end_the_trial():
     assert none.failed[0].error.message == "no"
     late = TwoMachines(fail_from=30).result()
     assert late.why_stopped == "errors"
+    assert late.seconds_needed is None
     assert len(late.pairs) == 12
 
 

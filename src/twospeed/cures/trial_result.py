@@ -218,9 +218,9 @@ def _row(pair: Pair, reading: Reading, workload: Workload) -> PairRow:
 
 
 def _seconds_needed(trial: Trial, phases: dict[Phase, Comparison]) -> float | None:
-    """What the slowest phase to settle would take at the pace so far."""
+    """What the slowest phase to settle would take at this pace; None if time is not what lacks."""
     pair_s = trial.pair_s.get(trial.plan.main_tokens)
-    if pair_s is None or trial.settled_with is not None:
+    if pair_s is None or trial.why_stopped in ("settled", "errors"):
         return None
     needed = [pairs_needed(one) or FEWEST_PAIRS for one in phases.values()]
     count = len(trial.main_pairs(disturbed=None))
