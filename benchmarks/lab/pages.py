@@ -9,8 +9,6 @@ from typing import Any
 
 from scenarios import NO_FAULT, Scenario
 
-BEGIN, END = "<!-- lab: begin -->", "<!-- lab: end -->"
-
 
 def confusion(
     scenarios: Sequence[Scenario], trials: Sequence[dict[str, Any]], page: Path | None
@@ -33,11 +31,16 @@ def confusion(
         ]
     )
     if page is not None:
-        text = page.read_text("utf-8")
-        before, _, rest = text.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        page.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", "utf-8")
+        put(table, "lab", page)
     return table
+
+
+def put(table: str, name: str, page: Path) -> None:
+    """Write a table between the marks of its name."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, _, rest = page.read_text("utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    page.write_text(f"{before}{begin}\n{table}\n{end}{after}", "utf-8")
 
 
 def _row(scenario: Scenario, trials: Sequence[dict[str, Any]]) -> str:

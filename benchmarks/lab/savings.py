@@ -19,9 +19,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from pages import put
 from trials import BUDGET_S, report_of
 
-BEGIN, END = "<!-- savings: begin -->", "<!-- savings: end -->"
 GOALS = ("--wait-goal", "0.3", "--stream-goal", "400")
 
 
@@ -124,10 +124,7 @@ def table(trials: list[dict[str, Any]], page: Path | None) -> str:
         ]
     )
     if page is not None:
-        whole = page.read_text("utf-8")
-        before, _, rest = whole.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", "utf-8")
+        put(text, "savings", page)
     return text
 
 

@@ -10,6 +10,7 @@ from twospeed.findings.observed import observe
 from twospeed.findings.registry import find_all
 from twospeed.fits.workload import typical_workload
 from twospeed.records.run import Goals, MachineFacts, Run, RuntimeFacts, Source, Workload
+from twospeed.report.build import build_report
 
 
 def run_of(*records, **more) -> Run:
@@ -82,3 +83,12 @@ def test_where_nothing_could_be_told_the_company_is_named(runs, load, named):
     observed = observe(blind)
     assert observed.slow_phase == "unknown"
     assert [finding.cause for finding in find_all(observed)] == ["host.contention"] * named
+
+
+@pytest.mark.parametrize(
+    ("reading", "origin"), [((12, 0, 0.5), "server"), ((900, 0, 2.0), "server")]
+)
+def test_a_single_request_keeps_the_clock_that_timed_it(reading, origin):
+    """Also a prompt too short for any curve."""
+    report = build_report(run_of(asked(1, reading, (24, 0.35))))
+    assert report.prefill.origin == report.decode.origin == origin

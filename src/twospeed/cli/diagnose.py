@@ -12,7 +12,13 @@ from argparse import (
 from pathlib import Path
 
 from twospeed.cli.measuring.connection_options import add_connection_arguments
-from twospeed.cli.terminal.argument_types import positive_float, positive_int, question_arguments
+from twospeed.cli.terminal.argument_types import (
+    fail_on_argument,
+    positive_float,
+    question_arguments,
+    request_arguments,
+    timeout_argument,
+)
 
 EPILOGUE = """\
 examples:
@@ -39,7 +45,7 @@ class Diagnose:
         parser.formatter_class = RawDescriptionHelpFormatter
         _where_arguments(parser)
         add_connection_arguments(parser)
-        _request_arguments(parser)
+        request_arguments(parser, prompt="default 2000", output="default 300")
         _cost_arguments(parser)
         question_arguments(parser)
         _output_arguments(parser)
@@ -91,30 +97,12 @@ def _where_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _request_arguments(parser: ArgumentParser) -> None:
-    how = parser.add_argument_group("your request and your goals")
-    how.add_argument("--prompt-tokens", type=positive_int, metavar="N", help="default 2000")
-    how.add_argument("--output-tokens", type=positive_int, metavar="N", help="default 300")
-    how.add_argument(
-        "--wait-goal", type=positive_float, metavar="SECONDS", help="first token (default 2)"
-    )
-    how.add_argument(
-        "--stream-goal", type=positive_float, metavar="TOK/S", help="speed (default 20)"
-    )
-
-
 def _cost_arguments(parser: ArgumentParser) -> None:
     cost = parser.add_argument_group("cost and conduct")
     cost.add_argument(
         "--budget", type=positive_float, default=40.0, metavar="SECONDS", help="default 40"
     )
-    cost.add_argument(
-        "--timeout",
-        type=positive_float,
-        default=300.0,
-        metavar="SECONDS",
-        help="longest silence of the server, model load included (default 300)",
-    )
+    timeout_argument(cost)
     cost.add_argument(
         "--ignore-timings",
         action="store_true",
@@ -140,13 +128,7 @@ def _output_arguments(parser: ArgumentParser) -> None:
     out.add_argument("-o", "--out", type=Path, metavar="FILE", help="write there, not to stdout")
     out.add_argument("--save", type=Path, metavar="FILE", help="keep every record as it is made")
     out.add_argument("--no-color", action="store_true", help="also: NO_COLOR=1")
-    out.add_argument(
-        "--fail-on",
-        action="append",
-        default=[],
-        metavar="WORD",
-        help="exit 1 if the slow phase or a cause is this (repeatable; 'any' for all)",
-    )
+    fail_on_argument(out)
 
 
 def api_key(args: Namespace) -> str | None:

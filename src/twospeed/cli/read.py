@@ -5,7 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from twospeed.cli.terminal.argument_types import positive_float, positive_int, question_arguments
+from twospeed.cli.terminal.argument_types import (
+    fail_on_argument,
+    question_arguments,
+    request_arguments,
+)
 
 EPILOGUE = """\
 examples:
@@ -20,6 +24,9 @@ docs/reading-logs.md lists the formats, and what each can and cannot tell.
 """
 
 
+MEDIAN = "default: median of the log"
+
+
 class Read:
     """Reads texts and prints the verdict that they support."""
 
@@ -32,7 +39,7 @@ class Read:
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.add_argument("files", nargs="+", metavar="FILE", help="a text, or - for stdin")
         _which_arguments(parser)
-        _judgement_arguments(parser)
+        request_arguments(parser, prompt=MEDIAN, output=MEDIAN)
         question_arguments(parser)
         _output_arguments(parser)
 
@@ -57,22 +64,6 @@ def _which_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _judgement_arguments(parser: ArgumentParser) -> None:
-    how = parser.add_argument_group("your request and your goals")
-    how.add_argument(
-        "--prompt-tokens", type=positive_int, metavar="N", help="default: median of the log"
-    )
-    how.add_argument(
-        "--output-tokens", type=positive_int, metavar="N", help="default: median of the log"
-    )
-    how.add_argument(
-        "--wait-goal", type=positive_float, metavar="SECONDS", help="first token (default 2)"
-    )
-    how.add_argument(
-        "--stream-goal", type=positive_float, metavar="TOK/S", help="speed (default 20)"
-    )
-
-
 def _output_arguments(parser: ArgumentParser) -> None:
     out = parser.add_argument_group("output")
     form = out.add_mutually_exclusive_group()
@@ -81,13 +72,7 @@ def _output_arguments(parser: ArgumentParser) -> None:
     form.add_argument("--requests", action="store_true", help="one line for each request")
     out.add_argument("-o", "--out", type=Path, metavar="FILE", help="write there, not to stdout")
     out.add_argument("--no-color", action="store_true", help="also: NO_COLOR=1")
-    out.add_argument(
-        "--fail-on",
-        action="append",
-        default=[],
-        metavar="WORD",
-        help="exit 1 if the slow phase or a cause is this (repeatable; 'any' for all)",
-    )
+    fail_on_argument(out)
 
 
 COMMAND = Read()

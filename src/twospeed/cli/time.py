@@ -6,7 +6,10 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
 from twospeed.cli.measuring.connection_options import add_connection_arguments
-from twospeed.cli.terminal.argument_types import positive_float, positive_int
+from twospeed.cli.terminal.argument_types import (
+    positive_int,
+    timeout_argument,
+)
 
 EPILOGUE = """\
 examples:
@@ -53,13 +56,7 @@ def _endpoint_arguments(parser: ArgumentParser) -> None:
         "--api-key", default=None, help="sent as bearer token (default: OPENAI_API_KEY)"
     )
     where.add_argument("--runtime", metavar="ID", help="take the endpoint for this runtime")
-    where.add_argument(
-        "--timeout",
-        type=positive_float,
-        default=300.0,
-        metavar="SECONDS",
-        help="longest silence of the server, model load included (default 300)",
-    )
+    timeout_argument(where)
 
 
 def _load_arguments(parser: ArgumentParser) -> None:

@@ -13,6 +13,7 @@ from twospeed.fits.decode import DecodeFit, fit_decode
 from twospeed.fits.interval import Interval
 from twospeed.fits.observations import DecodePoint, PrefillPoint, decode_points, prefill_points
 from twospeed.fits.prefill import PrefillFit, fit_prefill
+from twospeed.records.request_record import Origin
 from twospeed.records.run import Run, Workload
 
 
@@ -23,6 +24,8 @@ class PrefillTimes(Struct, frozen=True, kw_only=True):
     prefill: PrefillFit | None
     prefill_s: Interval | None
     """Prefill of the workload's uncached prompt."""
+    prefill_origin: Origin | None
+    """Where prefill_s comes from; None without it."""
     prefill_tps: Interval | None
 
 
@@ -33,6 +36,8 @@ class PhaseTimes(PrefillTimes, frozen=True, kw_only=True):
     decode: DecodeFit | None
     decode_s: Interval | None
     """Decode of the workload's whole output."""
+    decode_origin: Origin | None
+    """Where the time of a token comes from; None without it."""
     decode_tps: Interval | None
     """At mid-answer depth."""
 
@@ -64,8 +69,17 @@ def phase_times(run: Run) -> PhaseTimes:
         decode_seen=tuple(seen),
         decode=fit,
         decode_s=_decode_seconds(fit, per_token, run.workload),
+        decode_origin=_decode_origin(fit, per_token, seen),
         decode_tps=_rate(per_token, 1.0),
     )
+
+
+def _decode_origin(
+    fit: DecodeFit | None, per_token: Interval | None, seen: Sequence[DecodePoint]
+) -> Origin | None:
+    if fit is not None:
+        return "fit"
+    return seen[0].origin if per_token is not None else None
 
 
 def _decode_seen(run: Run) -> list[DecodePoint]:
@@ -92,34 +106,41 @@ def _prefill_times(run: Run) -> PrefillTimes:
     seen = _prefill_seen(run)
     fit, work = fit_prefill(seen), run.workload
     cached = work.prompt_tokens - uncached_tokens(work)
+    seconds: Interval | None
+    origin: Origin | None
     if fit is not None:
-        seconds: Interval | None = fit.seconds(work.prompt_tokens, cached)
+        seconds, origin = fit.seconds(work.prompt_tokens, cached), "fit"
     else:
-        seconds = _direct(run, seen, cached)
+        seconds, origin = _direct(run, seen, cached)
     return PrefillTimes(
         prefill_seen=tuple(seen),
         prefill=fit,
         prefill_s=seconds,
+        prefill_origin=origin,
         prefill_tps=_rate(seconds, uncached_tokens(work)),
     )
 
 
-def _direct(run: Run, seen: list[PrefillPoint], cached: int) -> Interval | None:
+def _direct(
+    run: Run, seen: list[PrefillPoint], cached: int
+) -> tuple[Interval | None, Origin | None]:
     """Prefill of nearly the same prompt, however short, else what its user waited for it."""
     prompt = run.workload.prompt_tokens
     if not run.records:
-        return table_seconds(seen, prompt - cached)
+        seconds = table_seconds(seen, prompt - cached)
+        return seconds, seen[0].origin if seconds else None
     tiny = prefill_points(
         run.records,
         round_trip_s=run.round_trip_s,
         ignore_timings=run.ignore_timings,
         fewest_tokens=1,
     )
-    return (
-        direct_prefill(seen, prompt, cached)
-        or direct_prefill(tiny, prompt, cached)
-        or direct_wait(run.records, prompt, cached)
-    )
+    for points in (seen, tiny):
+        seconds = direct_prefill(points, prompt, cached)
+        if seconds is not None:
+            return seconds, points[0].origin
+    waited = direct_wait(run.records, prompt, cached)
+    return waited, "client" if waited else None
 
 
 def _decode_seconds(

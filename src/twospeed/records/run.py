@@ -43,6 +43,10 @@ class Workload(Struct, frozen=True, kw_only=True):
     origin: WorkloadFrom = "default"
 
 
+CHAT_TURN = Workload(prompt_tokens=2000, output_tokens=300)
+"""A usual turn: what is reported of where nobody says otherwise."""
+
+
 class Goals(Struct, frozen=True, kw_only=True):
     """From where on a number counts as slow."""
 

@@ -14,8 +14,8 @@ from twospeed.findings.blind_spots import blind_spots
 from twospeed.findings.finding import Finding
 from twospeed.findings.observed import Observed, observe
 from twospeed.findings.registry import find_all, is_trusted
-from twospeed.fits.observations import DecodePoint, PrefillPoint, request_speeds
-from twospeed.records.request_record import Origin, RequestRecord
+from twospeed.fits.observations import request_speeds
+from twospeed.records.request_record import RequestRecord
 from twospeed.records.run import Run, Source, Workload
 from twospeed.report import words
 from twospeed.report.document import (
@@ -126,9 +126,7 @@ def _prefill(observed: Observed) -> PrefillPart:
         tps=prefill_tps.likely if prefill_tps else None,
         tps_low=prefill_tps.low if prefill_tps else None,
         tps_high=prefill_tps.high if prefill_tps else None,
-        origin=_origin(fitted=fit is not None, points=observed.prefill_seen)
-        if prefill_tps
-        else None,
+        origin=observed.prefill_origin if prefill_tps else None,
         curve=PrefillCurve(
             overhead_s=fit.overhead_s,
             per_token_s=fit.per_token_s,
@@ -154,7 +152,7 @@ def _decode(observed: Observed) -> DecodePart:
         tps=decode_tps.likely if decode_tps else None,
         tps_low=decode_tps.low if decode_tps else None,
         tps_high=decode_tps.high if decode_tps else None,
-        origin=_origin(fitted=fit is not None, points=observed.decode_seen) if decode_tps else None,
+        origin=observed.decode_origin if decode_tps else None,
         curve=DecodeCurve(per_token_s=fit.per_token_s, per_depth_token_s=fit.per_depth_token_s)
         if fit
         else None,
@@ -167,12 +165,6 @@ def _decode(observed: Observed) -> DecodePart:
             for point in observed.decode_seen
         ),
     )
-
-
-def _origin(*, fitted: bool, points: Sequence[PrefillPoint] | Sequence[DecodePoint]) -> Origin:
-    if fitted or not points:
-        return "fit" if fitted else "client"
-    return points[0].origin
 
 
 def _balance(observed: Observed) -> Balance:

@@ -18,9 +18,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from twospeed.records.errors import EndpointError, UsageError
+from twospeed.sources.process_group import own_group
 
 PORT = "{port}"
 READY_TIMEOUT_S = 300.0
@@ -111,7 +112,7 @@ class LaunchedServer:
         with open(descriptor, "wb") as log:  # noqa: PTH123 (a descriptor, not a path)
             try:
                 return subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **_own_group()
+                    words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **own_group()
                 )
             except OSError as error:
                 raise EndpointError(
@@ -179,13 +180,6 @@ def _listens(port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _own_group() -> dict[str, Any]:
-    """Popen arguments that make it the leader of a group of its own."""
-    if sys.platform == "win32":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    return {"start_new_session": True}
 
 
 def _signal_group(process: subprocess.Popen[bytes], *, insist: bool) -> None:

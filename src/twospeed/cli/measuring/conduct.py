@@ -21,7 +21,7 @@ from twospeed.cli.measuring.server_log import learn_from_log
 from twospeed.cli.measuring.this_machine import RunWatch, look_at_machine
 from twospeed.cli.terminal.progress import Progress
 from twospeed.records.errors import EndpointError, InputError, UsageError
-from twospeed.records.run import Goals, Run, Workload
+from twospeed.records.run import CHAT_TURN, Goals, Run, Workload
 from twospeed.records.run_file import read_run
 from twospeed.sources.engine.engine import Engine
 from twospeed.sources.live.discovery import find_local
@@ -41,7 +41,7 @@ def measured_or_read_run(args: Namespace) -> Run:
         return reread(args)
     progress = Progress(quiet=args.json)
     book = Book(
-        workload_of(args, Workload(prompt_tokens=2000, output_tokens=300)),
+        workload_of(args, CHAT_TURN),
         goals_of(args, Goals()),
         save=args.save,
         ignore_timings=args.ignore_timings,

@@ -13,27 +13,27 @@ from twospeed.cli.measuring.conduct import goals_of, workload_of
 from twospeed.cli.reading.following import follow
 from twospeed.cli.reading.listing import render_requests
 from twospeed.cli.terminal.output import (
+    INCONCLUSIVE,
     check_fail_on,
     check_writable,
     deliver,
     exit_status,
-    write_private,
+    write_text,
 )
 from twospeed.cli.terminal.questions import asked_of, with_settings
 from twospeed.fits.workload import typical_workload
 from twospeed.records.errors import UsageError
 from twospeed.records.request_record import RequestRecord
-from twospeed.records.run import Goals, Run, Workload
+from twospeed.records.run import CHAT_TURN, Goals, Run, Workload
 from twospeed.records.run_file import looks_like_run, read_run_from
 from twospeed.report.build import build_report
+from twospeed.report.what_if import Asked
 from twospeed.sources.logs.content import Content
 from twospeed.sources.logs.reading import read_file
 from twospeed.sources.logs.run import run_of
 from twospeed.sources.logs.text_input import STDIN, head_of, opened
 from twospeed.sources.logs.wanted import Wanted
 
-CHAT_TURN = Workload(prompt_tokens=2000, output_tokens=300)
-INCONCLUSIVE = 4
 HEAD_BYTES = 4096
 
 
@@ -46,14 +46,14 @@ def report_texts(args: Namespace) -> int:
     """
     check_fail_on(args.fail_on)
     check_writable(args.out)
-    asked_of(args)  # refused before anything is read
+    asked = asked_of(args)
     wanted = _wanted(args)
     if args.follow:
-        return follow(args, wanted, lambda content: _finish(_run_of(content, args, 0), args))
+        return follow(args, wanted, lambda content: _finish(_run_of(content, args, 0), asked, args))
     run = _read(args, wanted)
     if is_empty(run):
         return _nothing(run, args)
-    return _finish(run, args)
+    return _finish(run, asked, args)
 
 
 def is_empty(run: Run) -> bool:
@@ -63,15 +63,15 @@ def is_empty(run: Run) -> bool:
     return not told and facts == type(facts)()
 
 
-def _finish(run: Run, args: Namespace) -> int:
+def _finish(run: Run, asked: Asked, args: Namespace) -> int:
     """Print the run and say how it ends."""
     if args.last and run.records:
         last = run.records[-1:]
         run = replace(run, records=last, workload=_workload(last, args))
     if args.requests:
-        _write(render_requests(run), args)
+        write_text(render_requests(run), args)
         return 0 if run.records else _no_requests(run)
-    report = build_report(with_settings(run), asked_of(args))
+    report = build_report(with_settings(run), asked)
     deliver(report, args)
     return exit_status(report, args.fail_on)
 
@@ -155,11 +155,3 @@ def _no_requests(run: Run) -> int:
         file=sys.stderr,
     )
     return INCONCLUSIVE
-
-
-def _write(text: str, args: Namespace) -> None:
-    if args.out is not None:
-        write_private(args.out, text)
-    else:
-        sys.stdout.write(text)
-        sys.stdout.flush()

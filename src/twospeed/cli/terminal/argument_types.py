@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, _ArgumentGroup
 
 MOST = 10**9
 """Larger numbers of tokens, requests or seconds are slips of the finger."""
@@ -28,6 +28,41 @@ def positive_float(text: str) -> float:
     if not 0 < value <= MOST:
         raise ArgumentTypeError(f"{text[:40]!r} is not a number above 0 and up to {MOST:,}")
     return value
+
+
+def request_arguments(parser: ArgumentParser, *, prompt: str, output: str) -> None:
+    """Declare the request shape and the goals; the texts say what holds without them."""
+    how = parser.add_argument_group("your request and your goals")
+    how.add_argument("--prompt-tokens", type=positive_int, metavar="N", help=prompt)
+    how.add_argument("--output-tokens", type=positive_int, metavar="N", help=output)
+    how.add_argument(
+        "--wait-goal", type=positive_float, metavar="SECONDS", help="first token (default 2)"
+    )
+    how.add_argument(
+        "--stream-goal", type=positive_float, metavar="TOK/S", help="speed (default 20)"
+    )
+
+
+def fail_on_argument(group: _ArgumentGroup) -> None:
+    """Declare what makes a report a failure."""
+    group.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="exit 1 if the slow phase or a cause is this (repeatable; 'any' for all)",
+    )
+
+
+def timeout_argument(group: _ArgumentGroup) -> None:
+    """Declare how long a server may stay silent."""
+    group.add_argument(
+        "--timeout",
+        type=positive_float,
+        default=300.0,
+        metavar="SECONDS",
+        help="longest silence of the server, model load included (default 300)",
+    )
 
 
 def question_arguments(parser: ArgumentParser) -> None:

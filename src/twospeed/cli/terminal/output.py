@@ -18,6 +18,9 @@ from twospeed.report.document import Report, to_json
 from twospeed.report.markdown import render_markdown
 from twospeed.report.text import render_text
 
+INCONCLUSIVE = 4
+"""Exit status: read or measured, and nothing that can be acted on."""
+
 
 def deliver(report: Report, args: Namespace) -> None:
     """Write the report to stdout or to the file of --out.
@@ -90,7 +93,7 @@ def exit_status(report: Report, fail_on: Sequence[str]) -> int:
     wanted = set(fail_on)
     if wanted & found or ("any" in wanted and report.findings):
         return 1
-    return 4 if inconclusive(report.slow_phase, trusted=report.conditions.trusted) else 0
+    return INCONCLUSIVE if inconclusive(report.slow_phase, trusted=report.conditions.trusted) else 0
 
 
 def check_output(args: Namespace) -> None:

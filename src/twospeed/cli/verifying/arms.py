@@ -13,7 +13,6 @@ import msgspec
 from twospeed.records.errors import UsageError
 from twospeed.report.verdict import ArmKind
 
-MOST_NAME = 60
 _NEXT_SETTING = re.compile(r",(?=\s*-{0,2}[A-Za-z])")
 CACHE_FIELDS = frozenset({"cache_prompt"})
 """Request fields that only matter for a prompt that is known in part."""

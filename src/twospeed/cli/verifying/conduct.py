@@ -33,7 +33,7 @@ from twospeed.cures.trial_plan import TrialPlan
 from twospeed.cures.trial_result import result_of
 from twospeed.records.errors import EndpointError
 from twospeed.records.ledger import ledger_path, read_outcomes
-from twospeed.records.run import Workload
+from twospeed.records.run import CHAT_TURN, Workload
 from twospeed.records.run_file import read_run
 from twospeed.report.verdict import ArmPart, Verdict
 from twospeed.report.verdict_build import About, arm_part, verdict_of_trial
@@ -130,9 +130,7 @@ def trial_of(args: Namespace, workload: Workload, stage: Stage, sending: Sending
 
 def asked_workload(args: Namespace) -> Workload:
     """The request shape of the flags, of the saved run of --from, or the default."""
-    otherwise = Workload(prompt_tokens=2000, output_tokens=300)
-    if args.from_file is not None:
-        otherwise = read_run(args.from_file).workload
+    otherwise = CHAT_TURN if args.from_file is None else read_run(args.from_file).workload
     # Pairs are of unique prompts: nothing of them is cached.
     return replace(workload_of(args, otherwise), cached_prompt_tokens=0)
 

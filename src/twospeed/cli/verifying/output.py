@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from twospeed.cli.terminal.output import (
+    INCONCLUSIVE,
     check_writable,
     same_file,
     speaks_utf8,
@@ -104,4 +105,5 @@ def exit_status(verdict: Verdict, gate: Gate | None) -> int:
     if gate is not None and gate.failed(verdict):
         return 1
     verdicts = {getattr(verdict.phases, phase).verdict for phase in PHASES}
-    return 4 if verdicts == {"cannot tell"} or not verdict.conditions.trusted else 0
+    told = verdicts != {"cannot tell"} and verdict.conditions.trusted
+    return 0 if told else INCONCLUSIVE

@@ -25,6 +25,7 @@ from typing import IO, Any, Self
 from twospeed.records.errors import EngineError
 from twospeed.sources.engine.setting_values import Value
 from twospeed.sources.engine.settings import Settings
+from twospeed.sources.process_group import own_group
 
 COMMAND = (sys.executable, "-P", "-m", "twospeed.sources.engine.child")
 READY_TIMEOUT_S = 120.0
@@ -111,7 +112,7 @@ class Engine:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                **_own_group(),
+                **own_group(),
             )
         self._process = process
         order = {
@@ -235,13 +236,6 @@ def _close(process: subprocess.Popen[bytes], patience_s: float) -> None:
         process.kill()
         process.wait()
     _stream(process.stdout).close()
-
-
-def _own_group() -> dict[str, Any]:
-    """Popen arguments that keep the terminal's Ctrl-C from the child."""
-    if sys.platform == "win32":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    return {"start_new_session": True}
 
 
 def _stream(stream: IO[bytes] | None) -> IO[bytes]:

@@ -31,31 +31,27 @@ def beside(records: Sequence[RequestRecord], spans: Sequence[Span | None]) -> li
         spans: of each; None where the log does not show it.
     """
     told = list(records)
-    known = sorted(
-        (index for index, span in enumerate(spans) if span is not None),
-        key=lambda index: spans[index].first_line,  # type: ignore[union-attr]
-    )
+    known = {index: span for index, span in enumerate(spans) if span is not None}
     running: list[int] = []
     company: dict[int, set[int]] = {index: set() for index in known}
-    for index in known:
-        first = spans[index].first_line  # type: ignore[union-attr]
-        running = [one for one in running if spans[one].last_line > first]  # type: ignore[union-attr]
+    for index, span in sorted(known.items(), key=lambda item: item[1].first_line):
+        running = [one for one in running if known[one].last_line > span.first_line]
         for one in running[-MOST_BESIDE:]:
             company[one].add(index)
             company[index].add(one)
         running = [*running[-MOST_BESIDE:], index]
     for index, others in company.items():
-        told[index] = _with_company(told, spans, index, others)
+        beside_it = [(records[other], known[other]) for other in others]
+        told[index] = _with_company(records[index], known[index], beside_it)
     return told
 
 
 def _with_company(
-    records: Sequence[RequestRecord], spans: Sequence[Span | None], index: int, others: set[int]
+    record: RequestRecord, span: Span, others: Sequence[tuple[RequestRecord, Span]]
 ) -> RequestRecord:
-    record = records[index]
     if not others:
         return replace(record, other_requests=0)
-    disturbed_s = sum(_disturbed_s(records, spans, index, other) for other in others)
+    disturbed_s = sum(_disturbed_s(record, span, other, theirs) for other, theirs in others)
     decode_s = record.server.decode_s if record.server else None
     signs = record.signs
     if decode_s is not None and disturbed_s > 0:
@@ -63,17 +59,17 @@ def _with_company(
     return replace(record, other_requests=len(others), signs=signs)
 
 
-def _disturbed_s(
-    records: Sequence[RequestRecord], spans: Sequence[Span | None], index: int, other: int
-) -> float:
+def _disturbed_s(record: RequestRecord, span: Span, other: RequestRecord, theirs: Span) -> float:
     """Seconds of the decode of one request in which the prompt of the other was read."""
-    mine, theirs = spans[index], spans[other]
-    prompt_s = records[other].server.prefill_s if records[other].server else None  # type: ignore[union-attr]
-    if mine is None or theirs is None or prompt_s is None:
+    prompt_s = _prefill_s(other)
+    if prompt_s is None:
         return 0.0
-    if mine.began_s is None or mine.ended_s is None or theirs.began_s is None:
-        return prompt_s if theirs.first_line > mine.first_line else 0.0
-    own_prompt_s = records[index].server.prefill_s if records[index].server else None  # type: ignore[union-attr]
-    decodes_from_s = mine.began_s + (own_prompt_s or 0.0)
-    until_s = min(mine.ended_s, theirs.began_s + prompt_s)
+    if span.began_s is None or span.ended_s is None or theirs.began_s is None:
+        return prompt_s if theirs.first_line > span.first_line else 0.0
+    decodes_from_s = span.began_s + (_prefill_s(record) or 0.0)
+    until_s = min(span.ended_s, theirs.began_s + prompt_s)
     return max(until_s - max(decodes_from_s, theirs.began_s), 0.0)
+
+
+def _prefill_s(record: RequestRecord) -> float | None:
+    return record.server.prefill_s if record.server else None

@@ -37,13 +37,11 @@ class LineReaders:
     def __init__(self, on_request: OnRequest | None = None) -> None:
         self.log = Collector(on_request=on_request)
         self._readers = [make(self.log) for make in makers()]
-        self.recognised = 0
 
     def take(self, line: Line) -> None:
         """Give one line to the reader that knows it."""
         for at, reader in enumerate(self._readers):
             if reader.take(line):
-                self.recognised += 1
                 if at:
                     self._readers.insert(0, self._readers.pop(at))
                 return

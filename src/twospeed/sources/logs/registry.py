@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 
 from twospeed.sources.logs import lines
 from twospeed.sources.logs.collector import Collector, Reader
@@ -32,6 +33,6 @@ def marks_by_sign() -> dict[bytes, frozenset[bytes]]:
     return found
 
 
-def _modules() -> list:  # type: ignore[type-arg]
+def _modules() -> list[ModuleType]:
     names = [f"{lines.__name__}.{module.name}" for module in iter_modules(lines.__path__)]
     return [import_module(name) for name in names]

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from twospeed import __version__
-from twospeed.records.run import Blind, Goals, Run, Source, Workload
+from twospeed.records.run import CHAT_TURN, Blind, Goals, Run, Source
 from twospeed.sources.logs.content import Content
 
-CHAT_TURN = Workload(prompt_tokens=2000, output_tokens=300)
 _ASK = {
     "ollama": 'curl -s URL/api/chat -d \'{"model": "…", "messages": […]}\' (its answer tells both)',
     "llama-server": "the lines with `eval time`, or the `timings` object of an answer",
