@@ -17,10 +17,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from engine_scenarios import engine_scenarios
+from log_scenarios import log_scenarios
 from pages import confusion
-from scenarios import Scenario, all_scenarios
-
-from twospeed.sources.engine.model import fetch_model
+from scenario import Scenario
+from simulated_scenarios import simulated_scenarios
 
 
 def main() -> None:
@@ -30,7 +31,11 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=Path("lab.jsonl"))
     parser.add_argument("--page", type=Path, help="write the table there, below its marker")
     args = parser.parse_args()
-    scenarios = [one for one in all_scenarios(fetch_model()) if args.only in one.name]
+    scenarios = [
+        one
+        for one in (*engine_scenarios(), *log_scenarios(), *simulated_scenarios())
+        if args.only in one.name
+    ]
     done = kept(args.file)
     with args.file.open("a", encoding="utf-8") as file:
         for seed in range(max(one.seeds or args.seeds for one in scenarios)):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from scenarios import NO_FAULT, Scenario
+from scenario import NO_FAULT, Scenario
 
 
 def confusion(
