@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from twospeed.records.request_record import ServerTimes, TokenCounts
@@ -82,6 +82,7 @@ def no_negative(struct: msgspec.Struct) -> bool:
     st.dictionaries(st.sampled_from(PATHS), ANSWERS, max_size=8),
     st.none() | st.sampled_from(["m", ""]),
 )
+@example({"/get_server_info": Answer(status=200, json={"page_size": 2**40 + 1})}, None)
 def test_answers_of_any_make(answers, model):
     assert recognise(answers) in all_runtimes()
     for runtime in all_runtimes():

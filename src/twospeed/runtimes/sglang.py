@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from twospeed.records.run import RuntimeFacts, Setting
 from twospeed.runtimes import prometheus
-from twospeed.runtimes.fields import at, context_tokens, flag, text, whole
+from twospeed.runtimes.fields import at, context_tokens, counted_tokens, flag, text, whole
 from twospeed.runtimes.runtime import (
     COUNT_IN_EVERY_EVENT,
     Answer,
@@ -83,7 +83,7 @@ class Sglang(Runtime):
             quantization=text(arguments, "quantization"),
             model_path=text(arguments, "model_path"),
             prefix_cache_enabled=None if radix_off is None else not radix_off,
-            kv_block_tokens=whole(arguments, "page_size"),
+            kv_block_tokens=counted_tokens(arguments, "page_size"),
             reports_cached_tokens=flag(arguments, "enable_cache_report"),
         )
 
