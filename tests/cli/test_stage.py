@@ -21,6 +21,7 @@ from twospeed.records.request_record import Probe
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="quoting of POSIX shells")
 PROBE = Probe(step="curve", prompt_tokens=100, output_tokens=10)
+WARMUP = Probe(step="warmup", prompt_tokens=100, output_tokens=2)
 
 
 @pytest.fixture
@@ -78,6 +79,48 @@ def test_they_are_started_in_turn_where_it_does_not(runner):
         assert stage.outside_s > 0.0
     assert [arm for arm, _ in records] == [0, 1]
     assert "started in turn" in said.getvalue()
+
+
+@pytest.mark.parametrize(("starts", "renewed"), [("each", True), ("auto", False), ("once", False)])
+def test_servers_are_started_for_each_pair_where_that_pays(runner, starts: str, renewed: bool):
+    """The stand-in answers in no time: its start is far longer than a pair."""
+    args, said = asked("--command", serving(0.001), "--command", serving(0.001)), io.StringIO()
+    with stage_of(args, runner, said, room=0.0) as stage:
+        stage.open_all()
+        sending = Sending(
+            stage,
+            runner,
+            Progress(said),
+            shared=False,
+            primed=False,
+            starts=starts,
+            kept=lambda arm, record: None,
+        )
+        before = pids(stage)
+        for arm in (0, 1):
+            sending.measure(arm, PROBE, 1)
+        assert sending.renew(WARMUP, 1) == renewed
+        assert len(pids(stage) & before) == (0 if renewed else 2)
+        assert (stage.outside_s > 0.0) == renewed
+        assert ("servers are started once" in said.getvalue()) == (starts == "auto")
+        assert sending.measure(0, PROBE, 2).record.error is None
+
+
+def test_servers_of_others_are_never_started(runner, fake):
+    args, said = asked(fake().url, fake().url), io.StringIO()
+    with stage_of(args, runner, said, room=0.0) as stage:
+        stage.open_all()
+        sending = Sending(
+            stage,
+            runner,
+            Progress(said),
+            shared=False,
+            primed=False,
+            starts="each",
+            kept=lambda arm, record: None,
+        )
+        assert not sending.renew(WARMUP, 0)
+        assert said.getvalue() == ""
 
 
 def test_one_that_cannot_start_even_alone_is_an_error(runner):

@@ -68,6 +68,24 @@ def test_two_endpoints_of_which_the_second_reads_faster(fake, twospeed):
     assert sorted(prompts[0]) == sorted(prompts[1])
 
 
+@pytest.mark.skipif(os.name != "posix", reason="quoting of POSIX shells")
+def test_a_server_that_does_not_start_again_leaves_a_verdict_on_the_pairs(twospeed, tmp_path):
+    """Each start leaves a letter; the eleventh finds ten of them and ends at once."""
+    starts = tmp_path / "starts"
+    line = f"sh -c 'printf x >> {starts}; test $(wc -c < {starts}) -le 10 && exec \"$@\"' sh "
+    verdict = verified(
+        twospeed,
+        *("--command", line + serving(0.001), "--command", serving(0.001)),
+        *(*SMALL, "--starts", "each"),
+    )
+    assert len(verdict["pairs"]) == 10
+    assert verdict["why_stopped"] == "errors"
+    assert not verdict["complete"]
+    assert verdict["renewed_every_pair"]
+    assert "ended early" in verdict["conditions"]["warnings"][0]
+    assert verdict["phases"]["decode"]["verdict"] != "faster"
+
+
 def test_a_person_reads_the_answer_first(fake, twospeed, tmp_path):
     slow, quick = fake(**SLOW_PREFILL), fake()
     junit, saved = tmp_path / "verify.xml", tmp_path / "run.jsonl"

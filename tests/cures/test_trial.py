@@ -27,6 +27,18 @@ def test_equals_show_a_difference_no_more_often_than_promised(drift: float):
     assert wrong / 2000 <= 0.05
 
 
+def test_starts_that_differ_are_no_difference_where_each_pair_has_new_ones():
+    """Scatter of 2 % from start to start: pairs between the same two servers take it for real."""
+    wrong = {True: 0, False: 0}
+    for renews in wrong:
+        for seed in range(400):
+            found = TwoMachines(seed=seed, jitter=0.01, start_sd=0.02, renews=renews).result()
+            assert found.renewed_every_pair == renews
+            wrong[renews] += bool(shown(found))
+    assert wrong[True] <= 0.05 * 400
+    assert wrong[False] > 0.5 * 400
+
+
 def test_equals_with_short_requests_use_every_look():
     """Requests of 0.2 s: all looks are taken, and shorter lengths too."""
     results = [

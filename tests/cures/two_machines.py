@@ -42,6 +42,10 @@ class TwoMachines:
     """Of the second arm's answers."""
     hog_from_s: float | None = None
     hog_factors: tuple[float, float] = (1.3, 1.3)
+    start_sd: float = 0.0
+    """Scatter of the log seconds of a phase from one start of an arm to another."""
+    renews: bool = False
+    """Both arms are started anew for each pair."""
     load_s: float = 0.0
     """Before the first request, told by nobody."""
     wild_number: int | None = None
@@ -52,6 +56,18 @@ class TwoMachines:
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        drawn = np.random.default_rng((self.seed, len(self.sent))).standard_normal((2, 2))
+        self.started = np.exp(self.start_sd * drawn)
+
+    def renew(self, warmup: Probe, first: int) -> bool:
+        assert warmup.step == "warmup"
+        assert first in (0, 1)
+        if self.renews:
+            self.start_anew()
+        return self.renews
 
     def clock(self) -> float:
         return self.now_s
@@ -73,8 +89,9 @@ class TwoMachines:
             factor = self.short_prefill_factor
         noise = [float(x) for x in np.exp(self.jitter * self.random.standard_normal(2))]
         output = round(probe.output_tokens * (self.output_share if arm else 1.0))
-        prefill_s = self.prefill_s * probe.prompt_tokens * slow * noise[0]
-        decode_s = self.decode_s * (output - 1) * slow * noise[1]
+        of_start = [float(x) for x in self.started[arm]]
+        prefill_s = self.prefill_s * probe.prompt_tokens * slow * noise[0] * of_start[0]
+        decode_s = self.decode_s * (output - 1) * slow * noise[1] * of_start[1]
         if arm:
             prefill_s, decode_s = prefill_s * factor, decode_s * self.decode_factor
         load_s = self.load_s if number == 1 else 0.0
@@ -100,7 +117,7 @@ class TwoMachines:
 
     def trial(self, *, budget_s: float = 60.0, workload: Workload = WORKLOAD) -> Trial:
         plan = TrialPlan(workload, n_ctx=None, budget_s=budget_s, seed=self.seed)
-        return Trial(self.measure, plan, self.clock)
+        return Trial(self.measure, plan, self.clock, renew=self.renew)
 
     def result(self, **options) -> TrialResult:
         trial = self.trial(**options)

@@ -197,6 +197,15 @@ def test_dots_are_placed_by_ratio():
     assert dots([1.0] * 12, span=0.1)[24] == "#"
 
 
+def test_a_difference_between_two_servers_that_ran_all_the_while_is_told_as_such():
+    said = "true of these servers as they ran"
+    faster = {"prefill_factor": 0.7}
+    assert any(said in one for one in verdict(**faster).conditions.warnings)
+    assert not any(said in one for one in verdict(renews=True, **faster).conditions.warnings)
+    assert not any(said in one for one in verdict().conditions.warnings)
+    assert verdict(renews=True, **faster).renewed_every_pair
+
+
 def test_an_interruption_is_said_first():
     found = verdict(stop_after=30)
     assert not found.complete

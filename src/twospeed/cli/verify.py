@@ -112,6 +112,13 @@ def _request_arguments(parser: ArgumentParser) -> None:
     how.add_argument(
         "--budget", type=positive_float, default=60.0, metavar="SECONDS", help="default 60"
     )
+    how.add_argument(
+        "--starts",
+        choices=("auto", "each", "once"),
+        default="auto",
+        help="start servers of --engine and --command anew for each pair, beside the budget, or "
+        "once (auto: for each pair unless starting takes far longer than measuring)",
+    )
     how.add_argument("--seed", type=int, default=0, metavar="N", help="of the order (default 0)")
     how.add_argument(
         "--timeout",

@@ -37,6 +37,8 @@ TrialStop = Literal["settled", "budget", "errors", "interrupted"]
 """settled: more pairs would not change the answer. budget: the next pair would not fit. errors: two
 pairs in a row were not answered. interrupted: it never came to an end of its own."""
 FULL_WARMUPS = 2
+Renew = Callable[[Probe, int], bool]
+"""Starts both arms anew, the given one first, and warms them up; whether it did."""
 LOADING_SHARE = 0.05
 """Small warm-ups that take more of the budget have waited for a model: off the clock, and again."""
 
@@ -51,9 +53,13 @@ class Trial:
         same_runtime: both arms are served by the same software, whose clock can then be used.
         round_trips_s: of a trivial request, in either arm.
         per_prompt_token: see `Reading`.
+        renew: called before each pair but the first. Two servers with the same settings, started
+            apart, differ for as long as they run, which no number of pairs between those two can
+            see; with new ones in each pair it is scatter like any other.
 
     Attributes:
         pairs: every pair that was answered.
+        renewed_pairs: how many of them met arms that were started for them.
         warmups: the requests before them.
         why_stopped: "interrupted" until it ends by itself.
         pair_s: seconds of one pair at each length.
@@ -68,6 +74,7 @@ class Trial:
         same_runtime: bool = True,
         round_trips_s: tuple[float | None, float | None] = (None, None),
         per_prompt_token: bool = False,
+        renew: Renew | None = None,
     ) -> None:
         self.plan = plan
         self.pairs: list[Pair] = []
@@ -75,6 +82,7 @@ class Trial:
         self.failed: list[RequestRecord] = []
         self.why_stopped: TrialStop = "interrupted"
         self.looks_made = 0
+        self.renewed_pairs = 0
         self.settled_with: dict[Phase, Comparison] | None = None
         self._measure = measure
         self._clock = clock
@@ -82,6 +90,7 @@ class Trial:
         self._same_runtime = same_runtime
         self._round_trips_s = round_trips_s
         self._per_prompt_token = per_prompt_token
+        self._renew = renew
         self._prompts = 0
         self._wait_settled = False
         self._costs_s: dict[int, list[float]] = {}
@@ -168,12 +177,16 @@ class Trial:
         return self.plan.next_probe(done, left_s, self.pair_s, how)
 
     def _take_pair(self, probe: Probe) -> bool:
-        began_s = self._clock()
         count = sum(pair.prompt_tokens == probe.prompt_tokens for pair in self.pairs)
         first = self.plan.first_arm(count)
+        renewed = not self.pairs
+        if self._renew is not None and self.pairs:
+            renewed = self._renew(self.plan.renewing_warmup(), first)
+        began_s = self._clock()
         samples = self._both(probe, first)
         if samples is None:
             return False
+        self.renewed_pairs += renewed
         self._costs_s.setdefault(probe.prompt_tokens, []).append(self._clock() - began_s)
         self.pairs.append(
             Pair(

@@ -75,6 +75,12 @@ class TrialPlan:
         """The second: as long as the ones that count."""
         return self._probe("warmup", self.main_tokens)
 
+    def renewing_warmup(self) -> Probe:
+        """What a server gets that was started anew: a whole prompt, hardly an answer."""
+        return Probe(
+            step="warmup", prompt_tokens=self.main_tokens, output_tokens=WARMUP_OUTPUT_TOKENS
+        )
+
     def choose_lengths(self, small: Sequence[RequestRecord]) -> None:
         """Set both lengths by the small warm-ups of both arms."""
         rates = rates_of(small, round_trip_s=None, ignore_timings=False)

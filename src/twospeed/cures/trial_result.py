@@ -78,6 +78,8 @@ class TrialResult(Struct, frozen=True, kw_only=True):
     """Second / first length of the answers where they differ; None where they do not."""
     prompt_tokens_ratio: float | None
     host_load: float | None
+    renewed_every_pair: bool
+    """Each pair met servers that were started for it."""
     why_stopped: TrialStop
     seconds_needed: float | None
     """Budget after which everything unsettled would be within 3 %."""
@@ -105,6 +107,7 @@ def result_of(trial: Trial) -> TrialResult:
         output_tokens_ratio=_count_ratio(trial.pairs, "output_tokens"),
         prompt_tokens_ratio=_count_ratio(trial.pairs, "prompt_tokens"),
         host_load=_host_load(trial.pairs),
+        renewed_every_pair=0 < len(trial.pairs) == trial.renewed_pairs,
         why_stopped=trial.why_stopped,
         seconds_needed=_seconds_needed(trial, phases),
     )

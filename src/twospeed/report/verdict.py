@@ -113,6 +113,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
     prediction: PredictionPart | None = None
     changes: tuple[Change, ...]
     conditions: VerdictConditions
+    renewed_every_pair: bool = False
+    """Each pair met servers that were started for it, so that the interval holds what differs
+    between two starts of the same settings; otherwise it is about the servers as they ran."""
     why_stopped: TrialStop = "interrupted"
     seconds_needed: float | None = None
     """--budget after which all that is not settled would be known within 3 %."""

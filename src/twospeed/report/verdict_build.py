@@ -78,6 +78,7 @@ def verdict_of_trial(result: TrialResult, about: About, *, failure: str | None =
         measured_prompt_tokens=result.main_tokens,
         lengths=result.lengths,
         pairs=result.pairs,
+        renewed_every_pair=result.renewed_every_pair,
         why_stopped=result.why_stopped,
         seconds_needed=result.seconds_needed,
         complete=result.why_stopped in ("settled", "budget"),
@@ -184,6 +185,8 @@ def _trial_warnings(result: TrialResult, about: About, failure: str | None) -> l
     if result.disturbed_pairs:
         counts = {"some": result.disturbed_pairs, "all": len(result.pairs)}
         said.append(words.DISTURBED.format(**counts))
+    if _rests_on_one_start(result, about):
+        said.append(words.ONE_START)
     if result.output_tokens_ratio is not None:
         said.append(words.OUTPUT.format(ratio=f"{result.output_tokens_ratio:.2f}"))
     if result.prompt_tokens_ratio is not None:
@@ -200,6 +203,13 @@ def _trial_warnings(result: TrialResult, about: About, failure: str | None) -> l
     if result.wild_pairs:
         said.append(words.WILD.format(count=result.wild_pairs))
     return said
+
+
+def _rests_on_one_start(result: TrialResult, about: About) -> bool:
+    """Whether a difference is shown between two servers that ran all the while."""
+    shown = any(one.verdict in ("faster", "slower") for one in result.phases.values())
+    one_server = {arm.kind for arm in about.arms} == {"request"}
+    return shown and not one_server and not result.renewed_every_pair
 
 
 def _load_warning(loads: tuple[float | None, float | None]) -> list[str]:

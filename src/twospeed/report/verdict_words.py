@@ -26,11 +26,15 @@ WHY: dict[Why, str] = {
 }
 
 INTERRUPTED = "stopped early: only the pairs until then"
-ERRORS = "requests failed: {message}"
+ERRORS = "ended early: {message}"
 DISTURBED = "other programs were at work during {some} of {all} pairs"
 BUSY = "other programs were at work during {some} of {all} requests"
 WILD = "pairs that lie far off the rest: {count}; they count by their rank only"
 DRIFT = "both arms became {percent} {way} during the run, which pairs cancel"
+ONE_START = (
+    "true of these servers as they ran: the same settings, started twice, can differ by a few per "
+    "cent"
+)
 OUTPUT = "the second arm's answers are {ratio} times as long: compare per token, not per request"
 PROMPT = "the same prompts are {ratio} times as many tokens in the second arm"
 OTHER_RUNTIME = "the arms are different runtimes: both phases are from our own clock"

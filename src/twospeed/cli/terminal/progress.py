@@ -9,10 +9,12 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from textwrap import fill
 from typing import TextIO
 
 ERASE_LINE = "\r\x1b[K"
 MIN_INTERVAL_S = 0.25
+COLUMNS = 80
 
 
 class Progress:
@@ -37,11 +39,12 @@ class Progress:
         self._line_is_open = True
 
     def note(self, text: str) -> None:
-        """Write a line that stays, such as what is about to be sent."""
+        """Write something that stays, such as what is about to be sent."""
         if self._quiet:
             return
         self.clear()
-        self._stream.write(f"{printable(text)}\n")
+        lines = fill(printable(text), COLUMNS, break_long_words=False, break_on_hyphens=False)
+        self._stream.write(f"{lines}\n")
         self._stream.flush()
 
     def clear(self) -> None:

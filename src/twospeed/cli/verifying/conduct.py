@@ -31,7 +31,7 @@ from twospeed.cli.verifying.stage import Stage, told_facts
 from twospeed.cures.trial import Trial
 from twospeed.cures.trial_plan import TrialPlan
 from twospeed.cures.trial_result import result_of
-from twospeed.records.errors import EndpointError
+from twospeed.records.errors import EndpointError, TwospeedError
 from twospeed.records.ledger import ledger_path, read_outcomes
 from twospeed.records.run import CHAT_TURN, Workload
 from twospeed.records.run_file import read_run
@@ -91,8 +91,10 @@ def trial_verdict(
             progress,
             shared=stage.arms[0].kind == "request",
             primed=compares_reuse(stage.arms),
+            starts=args.starts,
             kept=lambda arm, record: savings[arm].add(record),
         )
+        failed_start = None
         trial = trial_of(args, workload, stage, sending)
         announce(trial, progress)
         try:
@@ -102,13 +104,19 @@ def trial_verdict(
                 saving.complete()
         except KeyboardInterrupt:
             progress.note("Stopped: what follows rests on the pairs until then.")
+        except TwospeedError as error:
+            if not trial.pairs:
+                raise
+            trial.why_stopped = "errors"
+            failed_start = str(error)
     about = About(
         arms=(arm_of(stage, 0), arm_of(stage, 1)),
         workload=workload,
         made_at=made_at,
         twospeed_version=__version__,
     )
-    return verdict_of_trial(result_of(trial), about, failure=last_failure(trial))
+    failure = failed_start or last_failure(trial)
+    return verdict_of_trial(result_of(trial), about, failure=failure)
 
 
 def trial_of(args: Namespace, workload: Workload, stage: Stage, sending: Sending) -> Trial:
@@ -125,6 +133,7 @@ def trial_of(args: Namespace, workload: Workload, stage: Stage, sending: Sending
         same_runtime=first.source.runtime == second.source.runtime,
         round_trips_s=(first.round_trip_s, second.round_trip_s),
         per_prompt_token=compares_reuse(stage.arms),
+        renew=sending.renew,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -17,6 +18,10 @@ from twospeed.records.run import Conditions
 from twospeed.sources.live.prompts import Prompt, PromptWriter
 
 TICK_S = 0.5
+Starts = Literal["auto", "each", "once"]
+"""How often servers of ours are started: for each pair, once, or (auto) as the time allows."""
+START_SHARE = 2.0
+"""auto: for each pair as long as starting both takes at most so many times as long as measuring."""
 PRIMING_TOKENS = 1
 
 
@@ -33,6 +38,7 @@ class Sending:
         progress: the live line.
         shared: both arms are one server.
         primed: most of each prompt is sent once before, so that it can be reused.
+        starts: see `Starts`.
         kept: told of every record, with its arm.
     """
 
@@ -44,6 +50,7 @@ class Sending:
         *,
         shared: bool,
         primed: bool,
+        starts: Starts = "once",
         kept: Callable[[int, RequestRecord], None],
     ) -> None:
         self._stage = stage
@@ -55,6 +62,8 @@ class Sending:
         self._kept = kept
         self._prompts: tuple[int, tuple[Prompt, Prompt]] | None = None
         self._number = 0
+        self._starts = starts
+        self._pair_s = (0.0, 0.0)
 
     def measure(self, arm: int, probe: Probe, prompt_number: int) -> Sample:
         """Send one probe and record it; a failure is the record's `error`."""
@@ -67,7 +76,9 @@ class Sending:
         if self._primed and probe.step != "warmup":
             self._run(label, opened.endpoint.measure(priming(probe), 0, prompt=head_of(prompt)))
         opened.watch.start()
+        began_s = time.monotonic()
         record = self._run(label, opened.endpoint.measure(probe, self._number, prompt=prompt.text))
+        self._pair_s = self._pair_s[1], time.monotonic() - began_s
         # What runs here disturbs no server elsewhere.
         conditions = opened.watch.stop() if opened.source.local else Conditions()
         if record.counts.prompt_tokens and record.error is None:
@@ -75,17 +86,59 @@ class Sending:
         self._kept(arm, record)
         return Sample(record=record, conditions=conditions)
 
+    def renew(self, warmup: Probe, first: int) -> bool:
+        """Start the servers of ours anew and warm them up, off the clock.
+
+        Args:
+            warmup: what each of them gets.
+            first: the arm that is started first.
+
+        Returns:
+            Whether both arms are new.
+
+        Raises:
+            TwospeedError: one of them does not start again.
+        """
+        launched = [index for index in (first, 1 - first) if self._stage.arms[index].launched]
+        if self._starts == "auto" and launched:
+            self._starts = self._settled_starts()
+        if self._starts != "each" or not launched:
+            return False
+        began_s = time.monotonic()
+        self._stage.renew(first)
+        for index in launched if not self._stage.alternates else ():
+            self._warm_up(index, warmup)
+        self._stage.outside_s += time.monotonic() - began_s
+        return len(launched) == len(self._stage.arms)
+
+    def _settled_starts(self) -> Starts:
+        """How it is done from now on, said once."""
+        start_s, pair_s = sum(self._stage.start_s.values()), sum(self._pair_s)
+        if start_s <= START_SHARE * pair_s:
+            self._progress.note(
+                f"Servers are started anew for each pair ({start_s:.1f} s and a warm-up, beside the "
+                f"budget): two starts of the same settings differ too."
+            )
+            return "each"
+        self._progress.note(
+            f"Starting takes {start_s:.0f} s and a pair {pair_s:.0f} s: servers are started once. "
+            "--starts each has them started for each pair."
+        )
+        return "once"
+
     def _start_again(self, arm: int, probe: Probe) -> None:
         """Start an arm that made room for the other one, and warm it up off the clock."""
         began_s = time.monotonic()
+        self._warm_up(arm, replace(probe, step="warmup"))
+        self._stage.outside_s += time.monotonic() - began_s
+
+    def _warm_up(self, arm: int, warmup: Probe) -> None:
         endpoint = self._stage.use(arm).endpoint
-        text = self._writer.write(probe.prompt_tokens).text
-        warmup = replace(probe, step="warmup")
+        text = self._writer.write(warmup.prompt_tokens).text
         self._run(
             f"Warming up {self._stage.arms[arm].name[:40]}",
             endpoint.measure(warmup, 0, prompt=text),
         )
-        self._stage.outside_s += time.monotonic() - began_s
 
     def _prompt(self, arm: int, probe: Probe, number: int) -> Prompt:
         if self._prompts is None or self._prompts[0] != number:

@@ -7,6 +7,7 @@ before the other is started, and the seconds that takes are kept off the trial's
 from __future__ import annotations
 
 import asyncio
+import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -60,6 +61,7 @@ class Stage:
 
     Attributes:
         outside_s: seconds spent on starting arms anew, kept by whoever has them started.
+        start_s: seconds that the last start of each arm of ours took, by its index.
         known: what each arm was like when it was last open, by its index.
         alternates: only one of them fits into memory.
     """
@@ -75,6 +77,7 @@ class Stage:
     ) -> None:
         self.arms = tuple(arms)
         self.outside_s = 0.0
+        self.start_s: dict[int, float] = {}
         self.known: dict[int, Opened] = {}
         self.alternates = False
         self._args = args
@@ -111,6 +114,19 @@ class Stage:
             self._end_others(index)
             self._start(index)
         return self._open[index]
+
+    def renew(self, first: int) -> None:
+        """End every server of ours and start it anew, that of arm `first` before the other one.
+
+        Raises:
+            TwospeedError: it does not start again.
+        """
+        ours = [index for index in (first, 1 - first) if self.arms[index].launched]
+        for index in ours:
+            self._end(index)
+        for index in ours:
+            if not self.alternates:
+                self._start(index)
 
     def refresh_facts(self) -> None:
         """Ask again what each runtime says about itself: some know only once a model is loaded."""
@@ -159,11 +175,16 @@ class Stage:
             return
         for other in list(self._servers):
             if other != index:
-                if other in self._open:
-                    self._open.pop(other).endpoint.close()
-                self._servers.pop(other).stop()
+                self._end(other)
+
+    def _end(self, index: int) -> None:
+        if index in self._open:
+            self._open.pop(index).endpoint.close()
+        if index in self._servers:
+            self._servers.pop(index).stop()
 
     def _start(self, index: int) -> None:
+        began_s = time.monotonic()
         arm = self.arms[index]
         settings, engine = {}, None
         if arm.engine is not None:
@@ -181,6 +202,8 @@ class Stage:
             settings = {name: str(value) for name, value in arm.fields.items()}
         self._open[index] = self._opened(index, engine, settings)
         self.known[index] = self._open[index]
+        if arm.launched:
+            self.start_s[index] = time.monotonic() - began_s
 
     def _opened(self, index: int, engine: Engine | None, settings: dict[str, str]) -> Opened:
         arm = self.arms[index]
