@@ -177,14 +177,17 @@ def _parts(
 
 
 def _trial_warnings(result: TrialResult, about: About, failure: str | None) -> list[str]:
+    """What speaks against relying on it: how the trial went, what the arms are, the pairs."""
     said = []
     if result.why_stopped == "interrupted":
         said.append(words.INTERRUPTED)
     if failure is not None:
         said.append(words.ERRORS.format(message=failure.rstrip(".")))
-    if result.disturbed_pairs:
-        counts = {"some": result.disturbed_pairs, "all": len(result.pairs)}
-        said.append(words.DISTURBED.format(**counts))
+    return [*said, *_arm_warnings(result, about), *_pair_warnings(result)]
+
+
+def _arm_warnings(result: TrialResult, about: About) -> list[str]:
+    said = []
     if _rests_on_one_start(result, about):
         said.append(words.ONE_START)
     if result.output_tokens_ratio is not None:
@@ -196,6 +199,14 @@ def _trial_warnings(result: TrialResult, about: About, failure: str | None) -> l
     if result.main_tokens < about.workload.prompt_tokens:
         counted = {"tokens": tokens(result.main_tokens)}
         said.append(words.SHORTENED.format(**counted, wanted=tokens(about.workload.prompt_tokens)))
+    return said
+
+
+def _pair_warnings(result: TrialResult) -> list[str]:
+    said = []
+    if result.disturbed_pairs:
+        counts = {"some": result.disturbed_pairs, "all": len(result.pairs)}
+        said.append(words.DISTURBED.format(**counts))
     drift = max(result.drift.values(), key=abs, default=0.0)
     if abs(drift) > MOST_DRIFT:
         way = "slower" if drift > 0 else "faster"

@@ -116,8 +116,8 @@ class Sending:
         start_s, pair_s = sum(self._stage.start_s.values()), sum(self._pair_s)
         if start_s <= START_SHARE * pair_s:
             self._progress.note(
-                f"Servers are started anew for each pair ({start_s:.1f} s and a warm-up, beside the "
-                f"budget): two starts of the same settings differ too."
+                "Servers are started anew for each pair, beside the budget "
+                f"({start_s:.1f} s and a warm-up): two starts of the same settings differ too."
             )
             return "each"
         self._progress.note(
