@@ -254,6 +254,7 @@ def test_before_against_the_same_shows_no_difference(fake, twospeed, saved_befor
         ((":1", "--request", "a=1"), "--request twice"),
         ((":1", "--request", "a", "--request", "b=2"), "expected FIELD=VALUE"),
         ((":1", ":2", "--fail-on", "faster"), "expected slower"),
+        ((":1", "--ledger"), "measures nothing"),
         (("--engine", "no-such-thing=1", "--engine", "threads=1"), "no such setting"),
         (("--command", "serve", "--command", "serve"), "no {port}"),
         ((":1", ":2", "--out", "same", "--junit", "same"), "the same file"),

@@ -22,6 +22,8 @@ from twospeed.records.run import Workload
 
 WARMUP_PROMPT_TOKENS = 64
 WARMUP_OUTPUT_TOKENS = 16
+RENEWING_PROMPT_TOKENS = 512
+"""llama.cpp's usual micro-batch: whatever a longer prompt touches, this one has touched."""
 WANTED_PAIRS = 12
 """A prompt of which fewer pairs would fit the time is halved, ..."""
 SHORTEST_TOKENS = 64
@@ -76,10 +78,9 @@ class TrialPlan:
         return self._probe("warmup", self.main_tokens)
 
     def renewing_warmup(self) -> Probe:
-        """What a server gets that was started anew: a whole prompt, hardly an answer."""
-        return Probe(
-            step="warmup", prompt_tokens=self.main_tokens, output_tokens=WARMUP_OUTPUT_TOKENS
-        )
+        """What a server gets that was started anew: a batch of the prompt, hardly an answer."""
+        prompt = min(RENEWING_PROMPT_TOKENS, self.main_tokens)
+        return Probe(step="warmup", prompt_tokens=prompt, output_tokens=WARMUP_OUTPUT_TOKENS)
 
     def choose_lengths(self, small: Sequence[RequestRecord]) -> None:
         """Set both lengths by the small warm-ups of both arms."""

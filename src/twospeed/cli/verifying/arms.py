@@ -80,6 +80,20 @@ def refuse_contradictions(args: Namespace) -> None:
         raise UsageError("--before and --request exclude each other.")
 
 
+def refuse_arms(args: Namespace) -> None:
+    """The ledger is shown, not written, by --ledger.
+
+    Raises:
+        UsageError: something to compare was named beside it.
+    """
+    named = [*args.urls, *args.engine, *args.commands, *args.requests]
+    if named or args.embedded or args.before is not None:
+        raise UsageError(
+            "--ledger shows the outcomes so far and measures nothing: leave the arms out.",
+            hint="An outcome is kept by --before FILE with --cure NAME.",
+        )
+
+
 def request_arms(args: Namespace) -> list[ArmSpec]:
     """One endpoint asked in two ways.
 

@@ -17,7 +17,7 @@ from twospeed.cli.measuring.conduct import workload_of
 from twospeed.cli.terminal.output import refuse_closed_stdout, write_text
 from twospeed.cli.terminal.progress import Progress
 from twospeed.cli.timing.saving import Saving
-from twospeed.cli.verifying.arms import arms_of, compares_reuse
+from twospeed.cli.verifying.arms import arms_of, compares_reuse, refuse_arms
 from twospeed.cli.verifying.ledger_table import ledger_table
 from twospeed.cli.verifying.output import (
     check_output,
@@ -47,6 +47,7 @@ def verified(args: Namespace) -> int:
     """
     refuse_closed_stdout(args)
     if args.ledger:
+        refuse_arms(args)
         write_text(ledger_table(read_outcomes(ledger_path(os.environ)), as_json=args.json), args)
         return 0
     gate = parse_fail_on(args.fail_on)
