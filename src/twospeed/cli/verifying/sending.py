@@ -20,7 +20,7 @@ from twospeed.sources.live.prompts import Prompt, PromptWriter
 TICK_S = 0.5
 Starts = Literal["auto", "each", "once"]
 """How often servers of ours are started: for each pair, once, or (auto) as the time allows."""
-START_SHARE = 2.0
+START_SHARE = 3.0
 """auto: for each pair as long as starting both takes at most so many times as long as measuring."""
 PRIMING_TOKENS = 1
 
