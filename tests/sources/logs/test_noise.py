@@ -55,8 +55,8 @@ def is_empty(content: Content) -> bool:
 def streamed(data: bytes) -> Content:
     readers = LineReaders()
     for line, raw in marked_lines(blocks(BytesIO(data), "here")):
-        text, at_s = cleaned(raw.decode("utf-8", "replace"))
-        readers.take(Line(text, line, at_s))
+        text, clock = cleaned(raw.decode("utf-8", "replace"))
+        readers.take(Line(text, line, clock))
     return readers.finish()
 
 

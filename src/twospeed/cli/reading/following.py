@@ -47,8 +47,8 @@ def follow(args: Namespace, wanted: Wanted | None, finish: Finish) -> int:
             for number, raw in enumerate(_lines(file, endless=args.files[0] != STDIN), start=1):
                 said = raw.decode("utf-8", "replace")
                 if choice.takes(said):
-                    text, at_s = cleaned(said)
-                    readers.take(Line(text, number, at_s))
+                    text, clock = cleaned(said)
+                    readers.take(Line(text, number, clock))
     except KeyboardInterrupt:
         if not quiet:
             print(flush=True)

@@ -34,7 +34,7 @@ def _joined(raws: Sequence[tuple[str, int]]) -> list[Line]:
     open_until = 0
     before = ""
     for raw, number in raws:
-        text, at_s = cleaned(raw)
+        text, clock = cleaned(raw)
         goes_on = (
             lines
             and before.endswith((" ", ","))
@@ -43,10 +43,10 @@ def _joined(raws: Sequence[tuple[str, int]]) -> list[Line]:
             and open_until < MOST_JOINED
         )
         if goes_on:
-            lines[-1] = Line(f"{lines[-1].text} {text}", lines[-1].number, lines[-1].at_s)
+            lines[-1] = Line(f"{lines[-1].text} {text}", lines[-1].number, lines[-1].clock)
             open_until += 1
         else:
-            lines.append(Line(text, number, at_s))
+            lines.append(Line(text, number, clock))
             open_until = 0
         before = raw.rstrip("\r")
     return lines

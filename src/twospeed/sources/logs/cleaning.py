@@ -18,14 +18,14 @@ _PREFIXES = re.compile(
     r"|\[\d{10}\]\s\[[^\]]*\]\[\s*\w+\]\s"  # nitro
     r")"
 )
-_CLOCK = re.compile(r"^(\d{1,7})\.(\d\d)\.(\d{3}\.\d{3})\s[A-Z]\s")
+_CLOCK = re.compile(r"^([0-9]{1,7}\.[0-9]{2}\.[0-9]{3}\.[0-9]{3})\s[A-Z]\s")
 _BOLD = re.compile(r"^\*\*(.*?)\*\*\s*(?:<-+.*)?$")
 MOST_PREFIXES = 4
 LONGEST_LINE = 16 * 1024
 
 
-def cleaned(raw: str) -> tuple[str, float | None]:
-    """The line itself, and the seconds of the clock that llama-server prints before it.
+def cleaned(raw: str) -> tuple[str, str | None]:
+    """The line itself, and the clock that llama-server prints before it.
 
     Of several states that a terminal would show over each other all are kept.
     """
@@ -41,10 +41,7 @@ def cleaned(raw: str) -> tuple[str, float | None]:
         clock = _CLOCK.match(text)
     if clock is None:
         return text, None
-    minutes, seconds, micros = clock.groups()
-    return text[clock.end() :], int(minutes) * 60 + int(seconds) + int(
-        micros.replace(".", "")
-    ) / 1e6
+    return text[clock.end() :], clock[1]
 
 
 def _bare(text: str) -> str:

@@ -25,8 +25,16 @@ class Line(NamedTuple):
 
     text: str
     number: int
-    at_s: float | None = None
-    """Seconds of the clock that the line carries; only differences mean something."""
+    clock: str | None = None
+    """The time that llama-server prints before it: minutes.seconds.milliseconds.microseconds."""
+
+    @property
+    def at_s(self) -> float | None:
+        """Seconds of its clock; only differences mean something."""
+        if self.clock is None:
+            return None
+        minutes, seconds, milliseconds, microseconds = map(int, self.clock.split("."))
+        return minutes * 60 + seconds + milliseconds / 1e3 + microseconds / 1e6
 
 
 class Reader(Protocol):

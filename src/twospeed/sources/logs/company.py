@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,8 +13,7 @@ MOST_BESIDE = 64
 """More at once are not looked at: a log that never ends its requests tells nothing of company."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """When a request was in its slot, by line and, where lines carry a clock, in seconds."""
 
     first_line: int

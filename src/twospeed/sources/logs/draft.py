@@ -21,6 +21,7 @@ FEW_TOKENS = 1
 MOST_REPORTS = 256
 """Of one request."""
 LEAST_TPS = 1e-6
+_NO_SIGNS = ServerSigns()
 
 
 @dataclass(slots=True)
@@ -138,7 +139,7 @@ class Draft:
             decode_windows=tuple(self.windows),
             **self.signs,
         )
-        return None if signs == ServerSigns() else signs
+        return None if signs == _NO_SIGNS else signs
 
 
 def _time(told_s: float | None) -> float | None:
@@ -153,6 +154,8 @@ def _count(told: int | None) -> int | None:
 
 def _usual_step(done: list[int]) -> int | None:
     """Median of the steps between reports, the last one, which holds the rest, left out."""
+    if len(done) < 3:
+        return None
     steps = sorted(after - before for before, after in pairwise(done))
     steps = [step for step in steps if step > 0]
     return steps[len(steps) // 2] if len(steps) >= 2 else None

@@ -13,7 +13,7 @@ NUMBER = r"(?:\d[\d.,]*|inf|nan)"
 """For the expressions of the formats: digits with either mark, or no value."""
 _DIGITS = re.compile(r"[0-9][0-9.,]*")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?")
-_PLAIN = re.compile(r"\d+(?:\.\d+)?")
+_PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _PART = re.compile(r"(\d+(?:[.,]\d+)?)(h|ms|µs|μs|us|ns|m|s)")
 _UNIT_S = {
     "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "μs": 1e-6, "us": 1e-6, "ns": 1e-9,
@@ -27,7 +27,11 @@ def number(text: str | None) -> float | None:
     One mark alone is the decimal mark, for the programs read here do not group digits of plain
     numbers; with two kinds of marks, or one of them repeated, the last kind is.
     """
-    if not text or len(text) > MOST_CHARS or not _DIGITS.fullmatch(text):
+    if not text or len(text) > MOST_CHARS:
+        return None
+    if _PLAIN.fullmatch(text):
+        return float(text)
+    if not _DIGITS.fullmatch(text):
         return None
     text = text.rstrip(".,")
     marks = [mark for mark in text if mark in ".,"]

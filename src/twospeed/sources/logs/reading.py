@@ -116,8 +116,8 @@ def _streamed(pieces: Iterable[bytes], choice: Choice) -> tuple[Content, int]:
     if not choice.everything:
         pieces = (choice.part_of(one.decode("utf-8", "replace")).encode() for one in pieces)
     for number, raw in marked_lines(pieces):
-        text, at_s = cleaned(raw.decode("utf-8", "replace"))
-        readers.take(Line(text, number, at_s))
+        text, clock = cleaned(raw.decode("utf-8", "replace"))
+        readers.take(Line(text, number, clock))
     content = readers.finish()
     return content, readers.log.dropped
 

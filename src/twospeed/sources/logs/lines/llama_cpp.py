@@ -95,12 +95,12 @@ class LlamaCpp:
         if task < 0:
             self._choose(slot, said)
             return True
-        draft = self._draft(line, slot, task)
-        if (timed := _TIMED_SLOT.match(said)) is not None:
-            self._time_slot(draft, timed)
-        elif not said:
+        draft = self._by_task.get((slot, task)) or self._draft(line, slot, task)
+        if not said:
             self._header = draft
-        elif (release := _RELEASE.match(said)) is not None:
+        elif " time" in said and (timed := _TIMED_SLOT.match(said)) is not None:
+            self._time_slot(draft, timed)
+        elif said[0] == "s" and (release := _RELEASE.match(said)) is not None:
             self._release(line, draft, release)
         else:
             self._of_prompt(draft, said)
@@ -118,9 +118,7 @@ class LlamaCpp:
             self._choice[slot] = {"chosen_by": "lru"}
 
     def _draft(self, line: Line, slot: int, task: int) -> Draft:
-        known = self._by_task.get((slot, task))
-        if known is not None:
-            return known
+        """A request that was not heard of before."""
         before = self._open.pop(slot, None)
         if before is not None:
             self._finish(before)
@@ -137,11 +135,12 @@ class LlamaCpp:
 
     def _of_prompt(self, draft: Draft, said: str) -> None:
         """What a slot says about its prompt, its cache and its progress."""
-        if (found := _WINDOW.match(said)) is not None:
+        first = said[0]
+        if first == "n" and (found := _WINDOW.match(said)) is not None:
             draft.add_window(whole(found[1]), number(found[2]))
-        elif (found := _PROGRESS.match(said)) is not None:
+        elif first == "p" and (found := _PROGRESS.match(said)) is not None:
             draft.add_step(whole(found[1]))
-        elif (found := _PROMPT.match(said)) is not None:
+        elif first == "n" and (found := _PROMPT.match(said)) is not None:
             draft.prompt_tokens = whole(found[1])
             if (context := _CONTEXT.search(said)) is not None:
                 self._learn_context(whole(context[1]))
@@ -231,8 +230,9 @@ class LlamaCpp:
         """The slot lines of 2023."""
         text = line.text
         if (found := _OLD_START.match(text)) is not None:
-            slot = int(found[1])
-            self._draft(line, slot, int(found[2]))
+            slot, task = int(found[1]), int(found[2])
+            if (slot, task) not in self._by_task:
+                self._draft(line, slot, task)
         elif (found := _OLD_CACHE.match(text)) is not None:
             draft, kept = self._open.get(int(found[1])), _KEPT.search(found[2])
             if draft is not None and kept is not None:

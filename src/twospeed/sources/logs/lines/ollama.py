@@ -17,7 +17,7 @@ from twospeed.sources.logs.numbers import NUMBER, bytes_of, go_seconds, whole
 
 RUNTIME = "ollama"
 MARKS = {
-    b"[GIN]": (b"[GIN]", b"truncating input", b"layers.offload"),
+    b"[GIN] 2": (b"[GIN]", b"truncating input", b"layers.offload"),
     b"prompt eval duration: ": (b" duration:", b"eval count:", b"/GPU", b"% GPU", b"% CPU"),
 }
 
