@@ -52,13 +52,34 @@ def test_short_requests_between_turns_hide_no_eviction():
     assert first(run_of(*visited)) == ("prompt_cache.evicted", "inferred")
 
 
-def test_a_match_without_a_count_leaves_two_causes_open():
-    """The slot held nearly all of it; the request may have asked for no reuse."""
+@pytest.mark.parametrize(
+    ("kept_frac", "wanted"),
+    [
+        (0.997, ("prompt_cache.cannot_rewind", "possible")),
+        (None, ("prompt_cache.cannot_rewind", "possible")),
+        (1.0, ("prompt_cache.disabled", "inferred")),
+    ],
+)
+def test_what_only_goes_on_needs_no_cutting_back(kept_frac, wanted):
+    """A slot that could have kept all it held had nothing to cut: no reuse was asked for."""
     unused = [
-        turn(n, prompt, 0, 3.0, chosen_by="similarity", similarity_frac=0.9, kept_frac=1.0)
+        turn(n, prompt, 0, 3.0, similarity_frac=0.9, kept_frac=kept_frac)
         for n, prompt in enumerate((415, 489, 563, 637), start=1)
     ]
-    assert first(run_of(*unused)) == ("prompt_cache.cannot_rewind", "possible")
+    assert first(run_of(*unused)) == wanted
+
+
+def test_in_a_long_text_three_decimals_hide_a_few_tokens():
+    unused = [
+        turn(n, prompt, 0, 60.0, similarity_frac=0.99, kept_frac=1.0)
+        for n, prompt in enumerate((8000, 8100, 8200), start=1)
+    ]
+    assert first(run_of(*unused)) == ("prompt_cache.disabled", "possible")
+
+
+def test_the_same_prompt_again_cuts_back_its_last_token():
+    again = [turn(n, 600, 0, 4.0, similarity_frac=1.0, kept_frac=1.0) for n in range(1, 5)]
+    assert first(run_of(*again)) != ("prompt_cache.disabled", "inferred")
 
 
 def test_the_narrower_of_two_equal_causes_comes_first(runs):

@@ -7,7 +7,7 @@ from twospeed.cures.proposing import proposal
 from twospeed.cures.turn_reuse_on import reused
 from twospeed.findings.finding import Cause
 from twospeed.findings.observed import Observed
-from twospeed.findings.prompt_cache import REUSABLE_FRAC
+from twospeed.findings.prompt_cache import REUSABLE_FRAC, reuse_is_off
 
 _CAUSES: tuple[Cause, ...] = (
     "prompt_cache.prefix_changed",
@@ -21,7 +21,7 @@ _CAUSES: tuple[Cause, ...] = (
 
 def propose(observed: Observed) -> list[Proposal]:
     """What reuse would save from the second turn on, where the runtime keeps prompts at all."""
-    off = observed.reuse.reused == "no"
+    off = reuse_is_off(observed)
     return proposal(
         observed,
         "keep the prefix stable",

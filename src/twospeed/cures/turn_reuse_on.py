@@ -13,7 +13,7 @@ from twospeed.cures.proposing import proposal
 from twospeed.cures.spelling import Tried, change_line, request_line
 from twospeed.findings.finding import Cause
 from twospeed.findings.observed import Observed
-from twospeed.findings.prompt_cache import REUSABLE_FRAC
+from twospeed.findings.prompt_cache import REUSABLE_FRAC, reuse_is_off
 from twospeed.fits.interval import Interval
 
 _CAUSES: tuple[Cause, ...] = (
@@ -28,7 +28,7 @@ _OTHERWISE = "switch prompt (prefix) caching on, or use a runtime that has it"
 
 def propose(observed: Observed) -> list[Proposal]:
     """What reuse would save from the second turn on; nothing where a prompt is reused already."""
-    if observed.reuse.reused != "no":
+    if not reuse_is_off(observed):
         return []
     run = observed.run
     by_request = request_line(run, "cache_prompt", otherwise=_OTHERWISE)

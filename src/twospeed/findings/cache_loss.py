@@ -15,6 +15,8 @@ MATCHED_FRAC = 0.8
 """A match with so much of what was held means that the text did not change."""
 HARDLY = 0.2
 """Reuse of less than this share of a match is none."""
+ALL_KEPT = 0.9995
+"""What llama-server prints as 1.000."""
 UNLIKE = 0.2
 """A prompt of which less was held is another text."""
 CONSTANT_TOKENS = 16
@@ -33,7 +35,8 @@ Loss = tuple[Cause, Certainty, tuple[Evidence, ...]]
 def loss_kind(run: Run, lost: Sequence[Turn]) -> Loss | None:
     """The kind of loss that these turns show; None where they may be prompts of no conversation."""
     return (
-        _cannot_rewind(run, lost)
+        _asked_for_none(lost)
+        or _cannot_rewind(run, lost)
         or _switched_off(run)
         or _evicted(lost)
         or _prefix_changed(run, lost)
@@ -86,6 +89,35 @@ def _cannot_rewind(run: Run, lost: Sequence[Turn]) -> Loss | None:
         )
         return "prompt_cache.cannot_rewind", "possible", (window,)
     return None
+
+
+def _asked_for_none(lost: Sequence[Turn]) -> Loss | None:
+    """The slot could have kept all that it held, so that nothing had to be cut back, and used none.
+
+    What is left is a request that asks for no reuse.
+    """
+    kept = [turn for turn in lost if _all_was_kept(turn) and _matched_in_vain(turn)]
+    if len(kept) < MOSTLY * len(lost) or any(turn.signs.cannot_rewind for turn in lost):
+        return None
+    turn = kept[-1]
+    held = turn.signs.held_tokens or turn.held_tokens
+    # Three decimals are printed: of a long text a few tokens may be cut back unseen.
+    certainty: Certainty = "inferred" if held * (1.0 - ALL_KEPT) < 1.0 else "possible"
+    return (
+        "prompt_cache.disabled",
+        certainty,
+        (
+            Evidence(what="part of the slot that could stay", value=1.0, origin="server"),
+            Evidence(what="tokens held before", value=held, unit="tok", origin="server"),
+            Evidence(what="tokens reused", value=turn.cached_tokens, unit="tok", origin="server"),
+        ),
+    )
+
+
+def _all_was_kept(turn: Turn) -> bool:
+    """Whether the prompt only goes on from what the slot held."""
+    kept, share = turn.signs.kept_frac, turn.signs.similarity_frac
+    return kept is not None and kept >= ALL_KEPT and share is not None and share < 1.0
 
 
 def _matched_in_vain(turn: Turn) -> bool:

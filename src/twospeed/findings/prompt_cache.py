@@ -38,6 +38,12 @@ def find(observed: Observed) -> list[Finding]:
     ]
 
 
+def reuse_is_off(observed: Observed) -> bool:
+    """Whether nothing is reused: our own experiment showed it, or the log of lost turns did."""
+    disabled = (found.cause == "prompt_cache.disabled" for found in find(observed))
+    return observed.reuse.reused == "no" or any(disabled)
+
+
 def reuse_saving_s(observed: Observed) -> Interval | None:
     """Seconds of prefill that reuse saves a follow-up turn of the workload's size.
 
