@@ -167,6 +167,7 @@ def test_llama_server_counts_only_fresh_tokens_in_anthropic_style(interpret):
     [
         ([0, 8, 16, 24, 27], 8),
         ([310, 2358, 4020], 2048),
+        ([0, 1, 759, 1271, 1275], 758),  # a sliding window: ends early for checkpoints
         ([24, 500], None),
         ([0, 0, 512], None),
         ([], None),

@@ -42,7 +42,7 @@ def told_batch(run: Run) -> Batch | None:
 
 
 def seen_step(run: Run) -> Batch | None:
-    """Usual step of the progress that the runtime showed, where prompts had several."""
+    """Largest step of the progress that the runtime showed, where prompts had several."""
     steps = [
         record.signs.prefill_step_tokens
         for record in run.records

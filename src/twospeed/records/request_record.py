@@ -154,7 +154,7 @@ class ServerSigns(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     context_cut: bool | None = None
     """True where the prompt was truncated, or the context shifted."""
     prefill_step_tokens: Tokens | None = None
-    """Prompt tokens of a usual step of prefill."""
+    """Prompt tokens of the largest step of prefill; one that ends early tells no batch."""
     drafted_tokens: Tokens | None = None
     accepted_tokens: Tokens | None = None
     """Of the drafted tokens."""

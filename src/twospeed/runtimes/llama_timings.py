@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from statistics import median_high
 from typing import Any
 
 from msgspec.structs import replace
@@ -69,7 +68,10 @@ def llama_signs(reading: StreamReading) -> ServerSigns | None:
 
 
 def _step_tokens(progress: list[Progress]) -> int | None:
-    """Tokens of a usual step; the last one holds what is left over, so two are needed."""
+    """Tokens of the largest step; one alone may be the whole prompt, so two are needed.
+
+    llama-server ends steps early where it keeps a checkpoint of a state that cannot be cut back.
+    """
     done = [report.processed for report in progress]
     steps = [after - before for before, after in pairwise(done) if after > before]
-    return median_high(steps[:-1]) if len(steps) >= 2 else None
+    return max(steps) if len(steps) >= 2 else None

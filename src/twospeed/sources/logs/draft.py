@@ -135,7 +135,7 @@ class Draft:
     def _signs(self) -> ServerSigns | None:
         signs = ServerSigns(
             slot=self.slot,
-            prefill_step_tokens=_usual_step(self.steps),
+            prefill_step_tokens=_largest_step(self.steps),
             decode_windows=tuple(self.windows),
             **self.signs,
         )
@@ -152,10 +152,9 @@ def _count(told: int | None) -> int | None:
     return told if told is not None and 0 <= told < 10**MOST_DIGITS else None
 
 
-def _usual_step(done: list[int]) -> int | None:
-    """Median of the steps between reports, the last one, which holds the rest, left out."""
+def _largest_step(done: list[int]) -> int | None:
+    """The largest step between reports: some end early, none is larger than a batch."""
     if len(done) < 3:
         return None
-    steps = sorted(after - before for before, after in pairwise(done))
-    steps = [step for step in steps if step > 0]
-    return steps[len(steps) // 2] if len(steps) >= 2 else None
+    steps = [after - before for before, after in pairwise(done) if after > before]
+    return max(steps) if len(steps) >= 2 else None
