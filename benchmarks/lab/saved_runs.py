@@ -161,9 +161,7 @@ class Made:
             length = asked + (64 if change in ("appended", "returned") else 0)
             held = min(int(share * asked), length - 1) if self.cached else 0
             records.append(
-                self.record(
-                    number, length, 16, cached=held, repeats=base.number, change=change
-                )
+                self.record(number, length, 16, cached=held, repeats=base.number, change=change)
             )
         return Run(
             source=Source(

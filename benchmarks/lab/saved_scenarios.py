@@ -149,9 +149,7 @@ def drafts_rejected(draw: random.Random) -> Run:
         drafted_tokens=drafted, accepted_tokens=int(drafted * draw.uniform(0.02, 0.25))
     )
     facts = RuntimeFacts(draft_model=True, layers_total=33, layers_offloaded=33)
-    return slowed(
-        draw, prefill=1, decode=draw.uniform(5, 8), signs=signs, facts=facts
-    ).run()
+    return slowed(draw, prefill=1, decode=draw.uniform(5, 8), signs=signs, facts=facts).run()
 
 
 def slots_taken(draw: random.Random) -> Run:
@@ -210,5 +208,3 @@ def saved_scenarios() -> tuple[Scenario, ...]:
         ("context cut each turn", "prompt_cache.context_overflow", context_cut),
     )
     return tuple(Scenario(f"saved: {name}", (cause,), drawn(make)) for name, cause, make in rows)
-
-
