@@ -10,6 +10,7 @@ from saved_runs import Made, card, read_saved
 from scenario import Scenario
 from trials import Seen
 
+from twospeed.findings.finding import Cause
 from twospeed.records.request_record import RequestRecord, ServerSigns
 from twospeed.records.run import (
     BenchmarkPoint,
@@ -189,22 +190,25 @@ def context_cut(draw: random.Random) -> Run:
     )
 
 
+ROWS: tuple[tuple[str, Cause, Callable[[random.Random], Run]], ...] = (
+    ("a part of the model on the card", "placement.partial_offload", partial_offload),
+    ("layers left out", "placement.partial_offload", layers_left_out),
+    ("graphics memory overflows", "placement.memory_spill", graphics_memory_full),
+    ("weights paged in again", "placement.memory_spill", weights_paged_in),
+    ("no card found", "placement.cpu_fallback", no_card_found),
+    ("the card idle", "placement.cpu_fallback", card_idle),
+    ("context off the card", "placement.kv_cache_off_gpu", context_off_the_card),
+    ("several cards, a table", "placement.multi_device", devices_in_a_table),
+    ("card too hot", "host.throttled", card_too_hot),
+    ("processor too hot", "host.throttled", processor_too_hot),
+    ("drafts rejected", "decode.draft_rejected", drafts_rejected),
+    ("slots taken", "server.queue", slots_taken),
+    ("never alone", "server.shared_batch", never_alone),
+    ("context cut each turn", "prompt_cache.context_overflow", context_cut),
+)
+"""Each fault: its name, the cause that must be named first, and how its run is made."""
+
+
 def saved_scenarios() -> tuple[Scenario, ...]:
     """The rows that no machine here can show: made-up facts in saved record files."""
-    rows: tuple[tuple[str, str, Callable[[random.Random], Run]], ...] = (
-        ("a part of the model on the card", "placement.partial_offload", partial_offload),
-        ("layers left out", "placement.partial_offload", layers_left_out),
-        ("graphics memory overflows", "placement.memory_spill", graphics_memory_full),
-        ("weights paged in again", "placement.memory_spill", weights_paged_in),
-        ("no card found", "placement.cpu_fallback", no_card_found),
-        ("the card idle", "placement.cpu_fallback", card_idle),
-        ("context off the card", "placement.kv_cache_off_gpu", context_off_the_card),
-        ("several cards, a table", "placement.multi_device", devices_in_a_table),
-        ("card too hot", "host.throttled", card_too_hot),
-        ("processor too hot", "host.throttled", processor_too_hot),
-        ("drafts rejected", "decode.draft_rejected", drafts_rejected),
-        ("slots taken", "server.queue", slots_taken),
-        ("never alone", "server.shared_batch", never_alone),
-        ("context cut each turn", "prompt_cache.context_overflow", context_cut),
-    )
-    return tuple(Scenario(f"saved: {name}", (cause,), drawn(make)) for name, cause, make in rows)
+    return tuple(Scenario(f"saved: {name}", (cause,), drawn(make)) for name, cause, make in ROWS)
