@@ -61,6 +61,7 @@ lab: $(VENV)/.dev
 	@$(BIN)/python -m twospeed.sources.engine.model
 	@$(BIN)/python benchmarks/lab --file .lab.jsonl --page docs/lab.md
 	@$(BIN)/python benchmarks/lab/savings.py --file .savings.jsonl --page docs/lab.md
+	@$(BIN)/python benchmarks/lab/sayings.py --page docs/lab.md
 
 clean:
 	rm -rf $(VENV) .runtimes .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist src/*.egg-info

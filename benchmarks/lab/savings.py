@@ -2,9 +2,10 @@
 
     python benchmarks/lab/savings.py [--seeds 2] [--file savings.jsonl] [--page docs/lab.md]
 
-One diagnosis on the embedded engine says what the change would save. Then the change is made: both
-ways are timed on engines of their own, or on one where only the request changes, in turn (ABBA), so
-that a drift of the machine meets both. The difference of the medians must lie inside the range.
+One diagnosis says what the change would save. Then the change is made: both ways are timed on
+engines of their own, or on the one that was diagnosed where only the request changes, in turn
+(ABBA), so that a drift of the machine meets both. The difference of the medians must lie inside
+the range.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from trials import BUDGET_S, report_of
 GOALS = ("--wait-goal", "0.3", "--stream-goal", "400")
 ORDER = (0, 1, 1, 0, 0, 1, 1, 0)
 """Which arm is timed at each step."""
+PHASES = ("wait_s", "answer_s")
+NOTABLE_S = 0.1
+"""A part that was said to be smaller has no sign that could be checked."""
 HELD = 0.9
 """Part of a follow-up prompt that the turn before held; what "turn reuse on" counts with."""
 
@@ -104,15 +108,24 @@ def main() -> None:
 
 def tried(change: Change, seed: int) -> dict[str, Any]:
     """Diagnose, make the change, and time both ways."""
-    before = diagnosis(change)
+    with contextlib.ExitStack() as stack:
+        if change.before == change.after:
+            url = str(stack.enter_context(engine(*change.before)).url)
+            before = diagnosis(change, url, "--no-probe")
+            timed = both_timed(change, seed, (url, url))
+        else:
+            pairs = [word for setting in change.before for word in ("--engine", setting)]
+            before = diagnosis(change, "--embedded", *pairs)
+            engines = [stack.enter_context(engine(*way)) for way in (change.before, change.after)]
+            timed = both_timed(change, seed, (str(engines[0].url), str(engines[1].url)))
     said = [one for one in before.get("cures", []) + before.get("wont_help", [])
             if one["cure"] == change.cure]  # fmt: skip
-    timed = both_timed(change, seed)
     return {
         "cure": change.cure,
         "settings": " ".join(change.before),
         "request": f"{change.prompt[0]} + {change.output[0]}",
         "said": said[0]["saves_s"] if said else None,
+        "said_phases": [said[0].get(part) for part in PHASES] if said else None,
         "first": [one["cause"] for one in before.get("findings", [])],
         "error": before.get("error"),
         **timed,
@@ -121,31 +134,25 @@ def tried(change: Change, seed: int) -> dict[str, Any]:
     }
 
 
-def diagnosis(change: Change) -> dict[str, Any]:
-    """The report on the embedded engine before the change."""
-    pairs = [word for setting in change.before for word in ("--engine", setting)]
+def diagnosis(change: Change, *where: str) -> dict[str, Any]:
+    """The report before the change."""
     shape = (
         "--prompt-tokens", str(change.prompt[0]), "--output-tokens", str(change.output[0])
     )  # fmt: skip
     budget = ("--budget", str(2 * BUDGET_S), "--no-together")
-    return report_of("diagnose", "--embedded", *pairs, *shape, *change.goals, *budget)
+    return report_of("diagnose", *where, *shape, *change.goals, *budget)
 
 
-def both_timed(change: Change, seed: int) -> dict[str, Any]:
+def both_timed(change: Change, seed: int, urls: tuple[str, str]) -> dict[str, Any]:
     """Medians of both ways: the whole request, the wait and the answer, before less after."""
-    with contextlib.ExitStack() as stack:
-        first = stack.enter_context(engine(*change.before))
-        alike = change.before == change.after
-        second = first if alike else stack.enter_context(engine(*change.after))
-        urls = (str(first.url), str(second.url))
-        ask: Callable[[str, int, int], list[dict[str, Any]]] = (
-            _Turns(change, seed).asked if change.turns else _plain(change)
-        )
-        for arm, url in enumerate(urls):
-            ask(url, arm, -1 - arm)
-        rows: tuple[list[dict[str, Any]], ...] = ([], [])
-        for step, arm in enumerate(ORDER):
-            rows[arm].extend(ask(urls[arm], arm, step))
+    ask: Callable[[str, int, int], list[dict[str, Any]]] = (
+        _Turns(change, seed).asked if change.turns else _plain(change)
+    )
+    for arm, url in enumerate(urls):
+        ask(url, arm, -1 - arm)
+    rows: tuple[list[dict[str, Any]], ...] = ([], [])
+    for step, arm in enumerate(ORDER):
+        rows[arm].extend(ask(urls[arm], arm, step))
     times = [
         {
             "total_s": median(row["total_s"] for row in arm),
@@ -222,6 +229,7 @@ def table(trials: list[dict[str, Any]], page: Path | None) -> str:
               if one["measured_s"] > 0]  # fmt: skip
     widths = [(one["said"]["high"] - one["said"]["low"]) / one["said"]["likely"] for one in known
               if one["said"]["likely"] > 0]  # fmt: skip
+    signs = [right for one in known for right in _signs(one)]
     text = "\n".join(
         [
             (
@@ -235,6 +243,7 @@ def table(trials: list[dict[str, Any]], page: Path | None) -> str:
                 f"Inside the range: {inside} of {len(known)}. "
                 f"Median error of the likely value: {100 * median(errors or [0]):.0f} %. "
                 f"Median width of the range: {100 * median(widths or [0]):.0f} % of it. "
+                f"Sign right in each phase: {sum(signs)} of {len(signs)}. "
                 f"Nothing was said in {len(trials) - len(known)} of {len(trials)} trials."
             ),
         ]
@@ -246,6 +255,16 @@ def table(trials: list[dict[str, Any]], page: Path | None) -> str:
 
 def _holds(trial: dict[str, Any]) -> bool:
     return bool(trial["said"]["low"] <= trial["measured_s"] <= trial["said"]["high"])
+
+
+def _signs(trial: dict[str, Any]) -> list[bool]:
+    """Whether each phase gained or lost as was said, where that was told apart and notable."""
+    parts = zip(trial.get("said_phases") or (), PHASES, strict=False)
+    return [
+        (said["likely"] > 0) == (trial[f"measured_{part}"] > 0)
+        for said, part in parts
+        if said is not None and abs(said["likely"]) >= NOTABLE_S
+    ]
 
 
 def _row(trial: dict[str, Any]) -> str:
