@@ -13,7 +13,7 @@ help:
 	@echo "make test           set up, then run every test that needs no heavy runtime"
 	@echo "make check          lint, format, types, layers and docs, in seconds"
 	@echo "make test-runtimes  set up vLLM (CPU), transformers and mlx_lm, and test against them (6 GB)"
-	@echo "make lab            put known faults into the engine and see what is named (an hour)"
+	@echo "make lab            put known faults in, apply what was advised, test what is said (90 minutes)"
 	@echo "make clean          remove what these commands made here"
 
 # A Python without the venv module (Debian's python3 without python3-venv) is mended where that is possible.
