@@ -73,7 +73,7 @@ CHANGES = (
     Change("shorter prompt", TWO, TWO, prompt=(2000, 1000)),
     Change("shorter answer", TWO, TWO, output=(200, 100)),
     Change("shorter answer", ONE, ONE, output=(150, 75)),
-    Change("shorter answer", TWO, TWO, prompt=(2000, 2000), output=(200, 100)),
+    Change("shorter answer", TWO, TWO, prompt=(300, 300), output=(400, 200)),
     Change("turn reuse on", (*TWO, "cache-prompt=off"), (*TWO, "cache-prompt=on"), turns=True),
     Change("turn reuse on", (*ONE, "cache-prompt=off"), (*ONE, "cache-prompt=on"), turns=True),
     Change(
