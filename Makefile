@@ -13,7 +13,7 @@ help:
 	@echo "make test           set up, then run every test that needs no heavy runtime"
 	@echo "make check          lint, format, types, layers and docs, in seconds"
 	@echo "make test-runtimes  set up vLLM (CPU), transformers and mlx_lm, and test against them (6 GB)"
-	@echo "make lab            put known faults into the engine and see what is named (an hour)"
+	@echo "make lab            put known faults in, apply what was advised, test what is said (90 minutes)"
 	@echo "make clean          remove what these commands made here"
 
 # A Python without the venv module (Debian's python3 without python3-venv) is mended where that is possible.
@@ -61,6 +61,7 @@ lab: $(VENV)/.dev
 	@$(BIN)/python -m twospeed.sources.engine.model
 	@$(BIN)/python benchmarks/lab --file .lab.jsonl --page docs/lab.md
 	@$(BIN)/python benchmarks/lab/savings.py --file .savings.jsonl --page docs/lab.md
+	@$(BIN)/python benchmarks/lab/sayings.py --page docs/lab.md
 
 clean:
 	rm -rf $(VENV) .runtimes .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist src/*.egg-info

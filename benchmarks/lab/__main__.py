@@ -17,9 +17,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from controls import controls
 from engine_scenarios import engine_scenarios
 from log_scenarios import log_scenarios
 from pages import confusion
+from saved_scenarios import saved_scenarios
 from scenario import Scenario
 from simulated_scenarios import simulated_scenarios
 
@@ -33,7 +35,13 @@ def main() -> None:
     args = parser.parse_args()
     scenarios = [
         one
-        for one in (*engine_scenarios(), *log_scenarios(), *simulated_scenarios())
+        for one in (
+            *engine_scenarios(),
+            *log_scenarios(),
+            *simulated_scenarios(),
+            *saved_scenarios(),
+            *controls(),
+        )
         if args.only in one.name
     ]
     done = kept(args.file)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from controls import BLIND
 from scenario import NO_FAULT, Scenario
 
 
@@ -17,7 +18,8 @@ def confusion(
     rows = [_row(one, [t for t in trials if t["name"] == one.name]) for one in scenarios]
     named = [(s, t) for s in scenarios for t in trials if t["name"] == s.name]
     faults = [_right(s, t) for s, t in named if s.causes]
-    healthy = [_right(s, t) for s, t in named if not s.causes]
+    healthy = [_right(s, t) for s, t in named if not s.causes and not is_blind(s)]
+    blind = [_right(s, t) for s, t in named if is_blind(s)]
     table = "\n".join(
         [
             "| fault | right first | what was named first | host load |",
@@ -26,7 +28,8 @@ def confusion(
             "",
             (
                 f"With a fault: {sum(faults)} of {len(faults)} right. "
-                f"Healthy controls: {sum(healthy)} of {len(healthy)} without a false finding."
+                f"Healthy controls: {sum(healthy)} of {len(healthy)} without a false finding. "
+                f"Evidence missing: {sum(blind)} of {len(blind)} not called healthy."
             ),
         ]
     )
@@ -63,4 +66,12 @@ def _right(scenario: Scenario, trial: dict[str, Any]) -> bool:
         return False
     if scenario.causes:
         return bool(trial["causes"]) and trial["causes"][0] in scenario.causes
-    return all(cause in NO_FAULT for cause in trial["causes"]) and trial["slow_phase"] != "unknown"
+    quiet = all(cause in NO_FAULT for cause in trial["causes"])
+    if is_blind(scenario):
+        return quiet and trial["slow_phase"] != "none"
+    return quiet and trial["slow_phase"] != "unknown"
+
+
+def is_blind(scenario: Scenario) -> bool:
+    """Whether its evidence is too thin for a healthy verdict."""
+    return scenario.name.startswith(BLIND)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -18,6 +19,32 @@ def simulated(*words: str, flags: tuple[str, ...] = ()) -> Callable[[int], Seen]
             return diagnosed(url, "--no-probe", *flags, seed=seed)
 
     return run
+
+
+def partly_offloaded(seed: int) -> Seen:
+    """An Ollama that tells how much of the model its card holds, at the speed that this allows."""
+    draw = random.Random(seed)
+    part = draw.uniform(0.3, 0.8)
+    speeds = ("--prefill-tps", "500", "--decode-tps", f"{70 / (part + 11 * (1 - part)):.1f}")
+    words = ("--speak", "ollama", "--gpu-part", f"{part:.2f}", "--jitter", "0.03")
+    with simulator("--seed", str(seed), *speeds, *words) as url:
+        shape = ("--prompt-tokens", "600", "--output-tokens", "60")
+        return diagnosed(url, "--no-probe", *shape, seed=seed)
+
+
+def drafts_rejected(seed: int) -> Seen:
+    """A draft model whose tokens are thrown away, so that each token costs its time as well."""
+    draw = random.Random(seed)
+    words = (
+        "--prefill-tps", f"{draw.uniform(1500, 4000):.0f}",
+        "--decode-tps", f"{draw.uniform(9, 16):.1f}",
+        "--draft-tokens", str(draw.randint(4, 12)),
+        "--draft-accepted", f"{draw.uniform(0.02, 0.2):.2f}",
+        "--speak", "llama-server",
+        "--jitter", "0.03",
+    )  # fmt: skip
+    with simulator("--seed", str(seed), *words) as url:
+        return diagnosed(url, "--no-probe", "--prompt-tokens", "600", seed=seed)
 
 
 def on_the_way(
@@ -88,6 +115,12 @@ def simulated_scenarios() -> tuple[Scenario, ...]:
             ("decode.depth",),
             simulated("--prefill-tps", "4000", "--decode-tps", "40", "--decode-half-depth", "1000"),
         ),
+        Scenario(
+            "part of the model off the card, simulated",
+            ("placement.partial_offload",),
+            partly_offloaded,
+        ),
+        Scenario("drafts rejected, simulated", ("decode.draft_rejected",), drafts_rejected),
         Scenario(
             "half a second each way",
             ("network.latency",),

@@ -72,11 +72,30 @@ def _without_parts(run: Run) -> Iterator[tuple[str, Run]]:
     yield "conditions", replace(run, conditions=Conditions())
     for part in ("machine", "probe", "header", "summary", "round_trip_s"):
         yield part, replace(run, **{part: None})
-    for part in ("facts", "summary"):
+    for part in ("facts", "summary", "machine", "probe"):
         told = getattr(run, part)
         for name, value in (asdict(told) if told is not None else {}).items():
-            if value is not None:
-                yield name, replace(run, **{part: replace(told, **{name: None})})
+            if value not in (None, ()):
+                empty = () if isinstance(value, tuple) else None
+                yield name, replace(run, **{part: replace(told, **{name: empty})})
+    yield from _without_device_facts(run)
+
+
+def _without_device_facts(run: Run) -> Iterator[tuple[str, Run]]:
+    """One thing less that a graphics device, or the server's process, tells."""
+    machine = run.machine
+    if machine is None:
+        return
+    for name in ("memory_total_bytes", "memory_used_bytes", "shared_memory_used_bytes",
+                 "clock_hz", "throttled_by"):  # fmt: skip
+        empty = () if name == "throttled_by" else None
+        devices = tuple(replace(device, **{name: empty}) for device in machine.graphics)
+        if devices != machine.graphics:
+            yield f"device {name}", replace(run, machine=replace(machine, graphics=devices))
+    for name, value in asdict(machine.server).items() if machine.server else ():
+        if value not in (None, ()):
+            server = replace(machine.server, **{name: () if name == "command" else None})
+            yield f"server {name}", replace(run, machine=replace(machine, server=server))
 
 
 def _without_signs(run: Run) -> Iterator[tuple[str, Run]]:

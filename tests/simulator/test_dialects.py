@@ -257,6 +257,12 @@ class TestOllama:
         assert model["context_length"] == 32_768
         assert s.ask("/api/show", {"model": "simulated:8b"}).json["model_info"]
 
+    def test_the_part_on_the_card_is_told(self, server):
+        s = server("ollama", gpu_frac=0.4)
+        self.ask(s)
+        [model] = s.ask("/api/ps", at_ns=9 * S).json["models"]
+        assert model["size_vram"] == pytest.approx(0.4 * model["size"], abs=1)
+
     def test_errors(self, server):
         s = server("ollama")
         assert s.ask("/api/chat", {"model": "other", "messages": []}).status == 404

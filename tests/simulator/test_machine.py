@@ -50,3 +50,11 @@ def test_bursts_keep_the_mean_in_every_round(drafted):
         turn = bursts[start : start + drafted + 1]
         assert sorted(turn) == list(range(1, drafted + 2))
         assert sum(turn) / len(turn) == machine.tokens_per_step
+
+
+@pytest.mark.parametrize("accepted", [0.0, 0.1, 0.25, 0.8, 1.0])
+def test_bursts_keep_the_part_that_is_accepted(accepted):
+    machine = Machine(prefill_tps=1, decode_tps=1, draft_tokens=4, accepted_frac=accepted)
+    bursts = list(islice(machine.bursts(), 200))
+    assert all(1 <= burst <= 5 for burst in bursts)
+    assert sum(bursts) / len(bursts) == pytest.approx(machine.tokens_per_step)

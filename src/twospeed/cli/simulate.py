@@ -89,6 +89,13 @@ def _machine_arguments(parser: ArgumentParser) -> None:
         help="speculative decoding: bursts of 1 to N+1 tokens at the same mean speed",
     )
     group.add_argument(
+        "--draft-accepted",
+        type=_part,
+        default=0.5,
+        metavar="F",
+        help="part of the drafted tokens that is accepted (default 0.5)",
+    )
+    group.add_argument(
         "--jitter", type=_share, default=0.0, metavar="F", help="each step is off by up to F"
     )
     group.add_argument("--seed", type=int, default=0, metavar="N", help="of the jitter")
@@ -129,6 +136,14 @@ def _server_arguments(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--report-times", action="store_true", help="vllm: as --enable-per-request-metrics"
+    )
+    group.add_argument(
+        "--gpu-part",
+        type=_part,
+        default=1.0,
+        metavar="F",
+        help="ollama: tells that this part of the model is in graphics memory (default 1); "
+        "the speeds stay as given",
     )
     group.add_argument("--port", type=_port, default=8090, metavar="N", help="0: any free one")
     group.add_argument("--host", default="127.0.0.1", help="loopback only (default 127.0.0.1)")
@@ -195,6 +210,13 @@ def _share(text: str) -> float:
     value = float(text)
     if not 0 <= value < 1:
         raise ArgumentTypeError("must be from 0 up to, but not including, 1")
+    return value
+
+
+def _part(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ArgumentTypeError("must be from 0 to 1")
     return value
 
 

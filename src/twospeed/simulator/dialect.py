@@ -40,6 +40,8 @@ class Facts:
     report_times: bool = False
     """A flag of some servers: tell times of each request."""
     cache_on: bool = True
+    gpu_frac: float = 1.0
+    """Part of the model in graphics memory, where the server tells; the pace is set apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

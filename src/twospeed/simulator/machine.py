@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
+
+HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,9 @@ class Machine:
     jitter_frac: float = 0.0
     """Largest deviation of one step from its time, either way."""
     draft_tokens: int = 0
-    """Tokens that are drafted per step; half of them are accepted."""
+    """Tokens that are drafted per step."""
+    accepted_frac: float = 0.5
+    """Part of the drafted tokens that is accepted (0 to 1)."""
 
     def prefill_s(self, tokens: int, cached_tokens: int = 0) -> float:
         """Seconds to process so many prompt tokens behind cached ones.
@@ -53,14 +58,17 @@ class Machine:
     @property
     def tokens_per_step(self) -> float:
         """Mean tokens of a decode step; a step lasts as long as that many tokens."""
-        return 1 + self.draft_tokens / 2
+        return 1 + self.draft_tokens * self.accepted_frac
 
     def bursts(self) -> Iterator[int]:
         """Tokens of each decode step, for ever; their mean is that of `tokens_per_step`.
 
-        Accepted drafts go round all numbers from 0 to all, large and small in turn, so that the
-        mean speed is kept within every round and not only by chance in the long run.
+        Where half is accepted, drafts go round all numbers from 0 to all, large and small in turn,
+        so that the mean speed is kept within every round and not only by chance in the long run.
+        Any other part comes as evenly as whole tokens allow.
         """
+        if self.accepted_frac != HALF:
+            yield from self._even_bursts()
         order = [
             self.draft_tokens - i // 2 if i % 2 == 0 else i // 2
             for i in range(self.draft_tokens + 1)
@@ -68,3 +76,11 @@ class Machine:
         while True:
             for accepted in order:
                 yield 1 + accepted
+
+    def _even_bursts(self) -> Iterator[int]:
+        """A token and the whole drafts that are due by then."""
+        given = 0
+        for step in count(1):
+            due = math.floor(step * self.draft_tokens * self.accepted_frac)
+            yield 1 + due - given
+            given = due

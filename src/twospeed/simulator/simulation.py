@@ -49,6 +49,7 @@ class Settings:
     reasoning_tokens: int = 0
     report_cached: bool = False
     report_times: bool = False
+    gpu_frac: float = 1.0
     tokens_per_chunk: int = 1
     seed: int = 0
     """Of the jitter."""
@@ -110,6 +111,7 @@ class Simulation:
             reasoning_tokens=settings.reasoning_tokens,
             report_cached=settings.report_cached,
             report_times=settings.report_times,
+            gpu_frac=settings.gpu_frac,
             cache_on=mode != "off",
         )
         self.dialect = kind(self.facts)

@@ -91,6 +91,7 @@ def _settings(args: Namespace) -> Settings:
         shared_batch_frac=args.shared_batch,
         jitter_frac=args.jitter,
         draft_tokens=args.draft_tokens,
+        accepted_frac=args.draft_accepted,
     )
     return Settings(
         machine=machine,
@@ -104,6 +105,7 @@ def _settings(args: Namespace) -> Settings:
         reasoning_tokens=args.reasoning_tokens,
         report_cached=args.report_cached,
         report_times=args.report_times,
+        gpu_frac=args.gpu_part,
         tokens_per_chunk=args.tokens_per_chunk,
         seed=args.seed,
         faults=faults,

@@ -188,7 +188,7 @@ class Ollama(Dialect):
             | {
                 "size": in_memory,
                 "expires_at": go_stamp(moment.now_s + 300, 0),
-                "size_vram": in_memory,
+                "size_vram": round(in_memory * self.facts.gpu_frac),
                 "context_length": self.facts.n_ctx,
             }
         ]
