@@ -13,7 +13,9 @@ import argparse
 import json
 import os
 import sys
+import time
 from pathlib import Path
+from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -51,23 +53,28 @@ def main() -> None:
                 due = seed < min(scenario.seeds or args.seeds, 4 * args.seeds)
                 if due and (scenario.name, seed) not in done:
                     trial(scenario, seed, file)
-    print(confusion(scenarios, list(kept(args.file).values()), args.page))
+    rows = [row for scenario in scenarios for row in scenario.rows]
+    print(confusion(rows, list(kept(args.file).values()), args.page))
 
 
-def trial(scenario: Scenario, seed: int, file: object) -> None:
+def trial(scenario: Scenario, seed: int, file: TextIO) -> None:
     """Run one scenario and keep what was seen."""
+    began_s = time.monotonic()
     seen = scenario.run(seed)
-    line = {
-        "name": scenario.name,
-        "seed": seed,
-        "wanted": scenario.causes,
-        "load_average": os.getloadavg()[0],
-        **seen.as_json(),
-    }
-    file.write(json.dumps(line) + "\n")  # type: ignore[attr-defined]
-    file.flush()  # type: ignore[attr-defined]
-    said = seen.error or ", ".join(seen.causes) or seen.slow_phase
-    print(f"{scenario.name} [{seed}]: {said}", flush=True)
+    for row, found in zip(scenario.rows, (seen, seen.hidden), strict=False):
+        if found is None:
+            continue
+        line = {
+            "name": row.name,
+            "seed": seed,
+            "wanted": row.causes,
+            "load_average": os.getloadavg()[0],
+            **found.as_json(),
+        }
+        file.write(json.dumps(line) + "\n")
+        file.flush()
+        said = found.error or ", ".join(found.causes) or found.slow_phase
+        print(f"{row.name} [{seed}, {time.monotonic() - began_s:.0f} s]: {said}", flush=True)
 
 
 def kept(path: Path) -> dict[tuple[str, int], dict[str, object]]:

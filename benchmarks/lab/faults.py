@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import selectors
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Self
+
+from twospeed.sources.engine.engine import Engine
+from twospeed.sources.engine.model import fetch_model
+from twospeed.sources.engine.settings import parse_settings, with_defaults
 
 Message = dict[str, str]
 HOG = "while True: pass"
@@ -108,6 +116,122 @@ def other_client(url: str, *, prompt_tokens: int, answer_tokens: int) -> Iterato
     finally:
         over.set()
         thread.join(LONGEST_REQUEST_S)
+
+
+@contextlib.contextmanager
+def squeezed(*pairs: str, room_bytes: int = 60 * 2**20) -> Iterator[Engine]:
+    """An engine with hardly room for its weights: it must read them from storage over and over.
+
+    A memory group of the kernel (version 1) holds it from before it loads a private copy of the
+    model, so that the pages count as its own; after the load the limit is lowered.
+
+    Args:
+        pairs: settings of the engine.
+        room_bytes: left for pages of the model beside what cannot be dropped.
+
+    Raises:
+        OSError: no such group can be made here (it takes root and Linux).
+    """
+    home = _MEMORY_GROUPS / own_memory_group().lstrip("/") / "cgroup.procs"
+    group = _MEMORY_GROUPS / f"twospeed-lab-{os.getpid()}"
+    group.mkdir()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            model = _private_copy(Path(folder))
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+            with Engine(with_defaults(parse_settings([*pairs]), model)) as engine:
+                engine.start()
+                home.write_text(str(os.getpid()))
+                kept_bytes = _counted(group / "memory.stat")["rss"]
+                (group / "memory.limit_in_bytes").write_text(str(kept_bytes + room_bytes))
+                yield engine
+    finally:
+        home.write_text(str(os.getpid()))
+        _removed(group)
+
+
+_MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
+
+
+def own_memory_group() -> str:
+    """The memory group of this process."""
+    lines = Path("/proc/self/cgroup").read_text("ascii").splitlines()
+    return next(line.split(":", 2)[2] for line in lines if ":memory:" in line)
+
+
+def _private_copy(folder: Path) -> Path:
+    """The model as a file of its own of which nothing is in memory."""
+    path = folder / "model.gguf"
+    shutil.copyfile(fetch_model(), path)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return path
+
+
+def _counted(path: Path) -> dict[str, int]:
+    words = (line.split() for line in path.read_text("ascii").splitlines())
+    return {name: int(count) for name, count in words}
+
+
+def _removed(group: Path, *, tries: int = 20) -> None:
+    """Remove a group, which takes a moment after its last process ended."""
+    for _ in range(tries):
+        with contextlib.suppress(OSError):
+            group.rmdir()
+            return
+        time.sleep(0.2)
+
+
+NGINX = """
+daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 1;
+events {{ worker_connections 64; }}
+http {{
+  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/a; uwsgi_temp_path {folder}/b; scgi_temp_path {folder}/c;
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      proxy_pass {server}; proxy_http_version 1.1; proxy_set_header Host $proxy_host;
+      proxy_ignore_headers X-Accel-Buffering; gzip on; gzip_types text/event-stream;
+    }}
+  }}
+}}
+"""
+"""It compresses what browsers ask for compressed, and holds it back until a buffer is full."""
+
+
+@contextlib.contextmanager
+def nginx(server: str) -> Iterator[str]:
+    """A real nginx before a server; yields its URL.
+
+    Raises:
+        SystemExit: it is not installed.
+    """
+    program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+    if program is None:
+        raise SystemExit("nginx is not installed (Debian, Ubuntu: apt install nginx-light)")
+    with tempfile.TemporaryDirectory() as folder:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        path = Path(folder) / "nginx.conf"
+        path.write_text(NGINX.format(folder=folder, port=port, server=server), "utf-8")
+        words = [program, "-c", str(path), "-p", folder, "-e", f"{folder}/error.log"]
+        running = subprocess.Popen(words)
+        try:
+            _await_port(port)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            running.terminate()
+            running.wait()
+
+
+def _await_port(port: int, *, within_s: float = 10.0) -> None:
+    until_s = time.monotonic() + within_s
+    while time.monotonic() < until_s:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5):
+            return
+        time.sleep(0.05)
 
 
 class Way:

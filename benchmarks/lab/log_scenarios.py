@@ -12,7 +12,9 @@ from twospeed.sources.engine.model import fetch_model
 
 
 def logged(
-    talk: Callable[[str, int], None], *pairs: str, stream_goal: str = "5"
+    talk: Callable[[str, int], None],
+    *pairs: str,
+    stream_goal: str = "5",
 ) -> Callable[[int], Seen]:
     """Talk to a real engine, then read its log, without knowing anything else."""
 
@@ -48,6 +50,12 @@ def hot_answers(url: str, seed: int) -> None:
     turns(url, seed, number=2, tokens=60, answer_tokens=80, temperature=1.5)
 
 
+def over_the_context(url: str, seed: int) -> None:
+    """Prompt and answer are longer than the context, which shifts; then the same prompt again."""
+    for _ in range(4):
+        turns(url, seed, number=1, tokens=340, answer_tokens=220)
+
+
 def beside_prompts(url: str, seed: int) -> None:
     with other_client(url, prompt_tokens=300, answer_tokens=2):
         turns(url, seed, number=2, tokens=60, answer_tokens=16, id_slot=0)
@@ -57,6 +65,11 @@ def log_scenarios() -> tuple[Scenario, ...]:
     """The rows that see nothing but a log; the engine's own model is its own draft."""
     model = fetch_model()
     return (
+        Scenario(
+            "log: longer than the context",
+            ("prompt_cache.context_overflow",),
+            logged(over_the_context, "ctx-size=512", "context-shift=on"),
+        ),
         Scenario(
             "another client's prompts in the batch",
             ("server.shared_batch",),

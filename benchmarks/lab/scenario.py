@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from trials import Seen
 
@@ -27,6 +28,7 @@ class Scenario:
         name: what is done.
         causes: of which the first finding must be one; empty for a healthy control.
         run: does it and says what was seen.
+        hidden: the same with the server's process out of sight; None where that is not tried.
         seeds: how often it is run.
     """
 
@@ -34,12 +36,21 @@ class Scenario:
     causes: tuple[str, ...]
     run: Callable[[int], Seen]
     seeds: int | None = None
+    hidden: tuple[str, ...] | None = None
+
+    @property
+    def rows(self) -> tuple[Scenario, ...]:
+        """Itself and, where it is tried, its twin without the process."""
+        if self.hidden is None:
+            return (self,)
+        twin = f"{self.name}, process hidden"
+        return self, Scenario(twin, self.hidden, self.run, self.seeds)
 
 
 @contextlib.contextmanager
-def engine(*pairs: str) -> Iterator[Engine]:
+def engine(*pairs: str, model: Path | None = None) -> Iterator[Engine]:
     """A real llama.cpp of our own."""
-    settings = with_defaults(parse_settings([*pairs]), fetch_model())
+    settings = with_defaults(parse_settings([*pairs]), model or fetch_model())
     with Engine(settings) as running:
         yield running.start()
 

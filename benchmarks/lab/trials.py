@@ -7,9 +7,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from msgspec.structs import replace as replaced
+
+from twospeed.records.run import Run
+from twospeed.records.run_file import read_run, write_run
 
 BUDGET_S = 12
 LONGEST_S = 240
@@ -26,6 +31,7 @@ class Seen:
         trusted: whether the report trusts its own conditions.
         load: processors in other programs' use (0 to 1), where known.
         error: why there is no report.
+        hidden: what the same requests say with the server's process out of sight, where tried.
     """
 
     causes: tuple[str, ...]
@@ -34,10 +40,11 @@ class Seen:
     trusted: bool
     load: float | None
     error: str | None = None
+    hidden: Self | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As a line of the file keeps it."""
-        return asdict(self)
+        return asdict(replace(self, hidden=None))
 
 
 def report_of(*words: str) -> dict[str, Any]:
@@ -72,8 +79,32 @@ def seen(report: dict[str, Any]) -> Seen:
 
 
 def diagnosed(*words: str, seed: int) -> Seen:  # noqa: ARG001  (each run draws its own prompts)
-    """Diagnose with a short budget."""
-    return seen(report_of("diagnose", "--budget", str(BUDGET_S), *words))
+    """Diagnose with a short budget, and read the same requests again with the process hidden."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.jsonl"
+        words = ("--budget", str(BUDGET_S), *words, "--save", str(path))
+        found = seen(report_of("diagnose", *words))
+        if found.error is not None:
+            return found
+        write_run(path, without_process(read_run(path)))
+        return replace(found, hidden=seen(report_of("diagnose", "--from", str(path))))
+
+
+def without_process(run: Run) -> Run:
+    """What a server would show whose process, command line and machine cannot be looked at."""
+    facts = replaced(
+        run.facts,
+        threads=None,
+        threads_hw=None,
+        n_batch=None,
+        n_ubatch=None,
+        flash_attn=None,
+        kv_type_k=None,
+        kv_type_v=None,
+        prefix_cache_enabled=None,
+    )
+    source = replaced(run.source, kind="live")
+    return replaced(run, source=source, facts=facts, machine=None)
 
 
 def read_log(text: str, *words: str) -> Seen:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from twospeed.findings.command_line import BATCH, STEP, number_asked
 from twospeed.findings.lost_time import lost_seconds
 from twospeed.findings.table import contrasts
-from twospeed.records.request_record import Origin
+from twospeed.records.request_record import Origin, RequestRecord
 from twospeed.records.run import Run
 
 SMALL_BATCH_TOKENS = 32
@@ -43,13 +43,15 @@ def told_batch(run: Run) -> Batch | None:
 
 def seen_step(run: Run) -> Batch | None:
     """Largest step of the progress that the runtime showed, where prompts had several."""
-    steps = [
-        record.signs.prefill_step_tokens
-        for record in run.records
-        if record.signs is not None and record.signs.prefill_step_tokens
-        if (record.counts.prompt_tokens or 0) >= FEWEST_STEPS * record.signs.prefill_step_tokens
-    ]
+    steps = [step for record in run.records if (step := _step_of_many(record)) is not None]
     return Batch(tokens=round(median(steps))) if steps else None
+
+
+def _step_of_many(record: RequestRecord) -> int | None:
+    """The step of a prompt of which enough was read to show it; what was cached was not read."""
+    step = record.signs.prefill_step_tokens if record.signs is not None else None
+    read = (record.counts.prompt_tokens or 0) - (record.counts.cached_prompt_tokens or 0)
+    return step if step and read >= FEWEST_STEPS * step else None
 
 
 class BatchLoss(Struct, frozen=True, kw_only=True):
