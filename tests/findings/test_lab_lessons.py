@@ -9,7 +9,16 @@ from stories import asked
 from twospeed.findings.observed import observe
 from twospeed.findings.registry import find_all
 from twospeed.fits.workload import typical_workload
-from twospeed.records.run import Goals, MachineFacts, Run, RuntimeFacts, Source, Workload
+from twospeed.limits.normal import NormalRange
+from twospeed.records.run import (
+    Goals,
+    MachineFacts,
+    Quantity,
+    Run,
+    RuntimeFacts,
+    Source,
+    Workload,
+)
 from twospeed.report.build import build_report
 
 
@@ -90,6 +99,25 @@ def test_the_narrower_of_two_equal_causes_comes_first(runs):
     )
     causes = [finding.cause for finding in find_all(observe(slow))]
     assert causes.index("host.threads") < causes.index("prompt.large")
+
+
+@pytest.mark.parametrize(
+    ("share", "causes"),
+    [
+        (0.25, ["prompt.large"]),
+        (0.19, ["prompt.large", "prefill.compute_low"]),
+        (0.05, ["prefill.compute_low", "prompt.large"]),
+    ],
+)
+def test_below_normal_speed_a_large_prompt_is_large_too(runs, share: float, causes: list[str]):
+    """Each costs its part: what normal speed would take, and what is lost beyond it."""
+    observed = observe(runs.run_of(runs.PREFILL_SLOW))
+    normal = NormalRange(low=0.2, high=0.75, of="measured", source="a test")
+    reached = Quantity(value=share, origin="client")
+    limits = replace(observed.limits, prefill_of_limit_frac=reached, prefill_normal=normal)
+    found = find_all(replace(observed, limits=limits))
+    assert [one.cause for one in found if one.phase == "prefill"] == causes
+    assert sum(one.costs_s or 0.0 for one in found) == pytest.approx(observed.prefill_s.likely)
 
 
 @pytest.mark.parametrize(("load", "named"), [(0.6, True), (0.1, False)])

@@ -62,10 +62,19 @@ def _by_speed(observed: Observed) -> list[Finding]:
     cause, certainty = _cause(observed)
     if cause == "prompt.large" and not observed.run.records:
         return []  # the rows of a table are no prompts of a user
-    costs_s = _costs_s(observed, cause, observed.prefill_s)
-    if costs_s <= 0.0:
-        return []
-    return [_finding(cause, certainty, costs_s, _evidence(observed, observed.prefill_tps))]
+    evidence = _evidence(observed, observed.prefill_tps)
+    told = [(cause, _costs_s(observed, cause, observed.prefill_s))]
+    if _is_large_too(observed, cause):
+        told.append(("prompt.large", observed.prefill_s.likely - told[0][1]))
+    return [_finding(one, certainty, costs_s, evidence) for one, costs_s in told if costs_s > 0.0]
+
+
+def _is_large_too(observed: Observed, cause: Cause) -> bool:
+    """Whether a prompt read below normal speed would also take long at normal speed."""
+    if cause != "prefill.compute_low" or observed.limits.prefill_normal is None:
+        return False
+    large = uncached_tokens(observed.run.workload) >= SMALL_PROMPT_TOKENS
+    return large and bool(observed.run.records) and lost_seconds(observed) == 0.0
 
 
 def _finding(
