@@ -106,6 +106,12 @@ def engine_scenarios() -> tuple[Scenario, ...]:
             live("threads=8"),
             hidden=SLOWER_THAN_USUAL,
         ),
+        Scenario(
+            "5,000 probabilities with each token",
+            ("decode.sampling",),
+            live("threads=1", flags=(*SHORT, "--stream-goal", "40", "--request", "n_probs=5000")),
+            hidden=("decode.sampling",),
+        ),
         Scenario("two busy programs", busy, with_hogs(2, two), hidden=busy),
         Scenario(
             "weights squeezed out of memory",

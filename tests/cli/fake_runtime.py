@@ -68,6 +68,8 @@ class FakeRuntime:
     """So many first answers are 503 Loading model."""
     prefill_s_per_token: float = 5e-5
     step_s: float = 0.001
+    step_factor: dict[str, float] = field(default_factory=dict)
+    """A step takes so many times as long when a request holds the field."""
     tokens_per_chunk: int = 1
     reasoning_tokens: int = 0
     """So many first output tokens are reasoning."""
@@ -281,9 +283,11 @@ class Talk(BaseHTTPRequestHandler):
             }
         wait_until(started + prefill_s)
         first = time.perf_counter()
+        factors = [factor for name, factor in ways.step_factor.items() if name in asked]
+        step_s = ways.step_s * max(factors, default=1.0)
         for done in range(0, output, ways.tokens_per_chunk):
             part = range(done, min(done + ways.tokens_per_chunk, output))
-            wait_until(first + part[-1] * ways.step_s)
+            wait_until(first + part[-1] * step_s)
             thinks = done < ways.reasoning_tokens
             if not thinks or ways.shows_reasoning:
                 key = "reasoning_content" if thinks else "content"

@@ -141,3 +141,25 @@ def test_reuse_is_seen(diagnosed):
     assert again[0].counts.cached_prompt_tokens == again[0].counts.prompt_tokens - 1
     assert report["prompt_cache"]["reused"] == "yes"
     assert report["prompt_cache"]["how_known"] == "server"
+
+
+@pytest.mark.parametrize(("factor", "named"), [(4.0, True), (1.15, False)])
+def test_what_the_users_own_fields_cost_the_stream_is_measured(twospeed, fake, factor, named):
+    """A sampler that takes three quarters of each step is named; one of an eighth is not."""
+    runtime = fake(step_s=0.002, step_factor={"n_probs": factor})
+    words = ("--request", "n_probs=9", "--stream-goal", "900", "--json")
+    said = twospeed.diagnose(runtime.url, *words)
+    found = {finding["cause"]: finding for finding in said.report["findings"]}
+    assert ("decode.sampling" in found) == named
+    if named:
+        assert said.report["findings"][0]["cause"] == "decode.sampling"
+        trusted = said.report["conditions"]["trusted"]
+        sure = "measured" if trusted else "inferred"
+        assert found["decode.sampling"]["certainty"] == sure
+        assert found["decode.sampling"]["evidence"][0]["value"] == pytest.approx(0.75, abs=0.1)
+
+
+def test_without_fields_nothing_is_asked_barely(twospeed, fake, tmp_path):
+    path = tmp_path / "run.jsonl"
+    twospeed.diagnose(fake().url, "--save", path)
+    assert not any(record.step == "bare" for record in read_run(path).records)

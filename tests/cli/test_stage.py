@@ -13,7 +13,8 @@ from served_fake import serving
 
 from twospeed.cli.main import build_parser
 from twospeed.cli.terminal.progress import Progress
-from twospeed.cli.verifying.arms import arms_of, compares_reuse, fields_in, settings_in
+from twospeed.cli.terminal.request_fields import parts_of, request_fields
+from twospeed.cli.verifying.arms import arms_of, compares_reuse
 from twospeed.cli.verifying.sending import Sending
 from twospeed.cli.verifying.stage import Stage
 from twospeed.records.errors import EndpointError
@@ -141,11 +142,11 @@ def test_one_that_cannot_start_even_alone_is_an_error(runner):
     ],
 )
 def test_settings_with_commas(text: str, parts: tuple[str, ...]):
-    assert settings_in(text) == parts
+    assert parts_of(text) == parts
 
 
 def test_request_fields_are_json_or_text():
-    assert fields_in("temperature=0.5,cache_prompt=true,user=ada,stop=[1]") == {
+    assert request_fields("temperature=0.5,cache_prompt=true,user=ada,stop=[1]") == {
         "temperature": 0.5,
         "cache_prompt": True,
         "user": "ada",

@@ -160,3 +160,21 @@ def test_a_whole_answer_is_not_asked_for_in_vain_or_out_of_time(reasoning, budge
     follow_ups = FollowUps(budget_s=machine.now_s + budget_s, company=False, output_tokens=300)
     sent = [probe for probes in asked(machine, follow_ups) for probe in probes]
     assert all(probe.output_tokens < 300 for probe in sent)
+
+
+def test_the_users_fields_are_left_out_of_every_other_request():
+    measured = after_curves(400, 1600)
+    follow_ups, sent = FollowUps(budget_s=600, company=False, fields=True), []
+    while (probes := follow_ups.next_probes(measured.records, measured.now_s)) is not None:
+        sent += probes
+        measured.measure(probes[0])
+    assert [probe.step for probe in sent[:4]] == ["bare", "curve", "curve", "bare"]
+    assert {probe.prompt_tokens for probe in sent[:4]} == {64}
+    assert {probe.change for probe in sent[5:]} == set(CHANGES)
+
+
+def test_no_time_for_the_users_fields_is_said():
+    measured = after_curves(400)
+    follow_ups = FollowUps(budget_s=measured.now_s + 0.1, company=False, fields=True)
+    assert follow_ups.next_probes(measured.records, measured.now_s) is None
+    assert any("--request" in blind.what for blind in follow_ups.skipped)

@@ -82,6 +82,8 @@ def test_a_long_prompt_is_given_a_long_wait_unless_the_user_said_otherwise():
     assert Limits().for_request(40_000, 10).first_text_s == 4000
     assert Limits().for_request(40_000, 10).total_s > 4000
     assert Limits(first_text_s=7).for_request(40_000, 10).first_text_s == 7
+    asked = Limits().for_request(100, 50, probabilities=5000).response_bytes
+    assert asked > 50 * 5000 * 120 > Limits().for_request(100, 50).response_bytes
 
 
 def test_a_users_short_silence_bounds_the_whole_answer_too():

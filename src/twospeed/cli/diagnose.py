@@ -27,6 +27,7 @@ examples:
   twospeed diagnose :8080 --prompt-tokens 8000 --output-tokens 400
   twospeed diagnose --embedded --engine threads=2 --engine ubatch-size=64
   twospeed diagnose :8080 --save run.jsonl --log server.log
+  twospeed diagnose :8080 --request n_probs=20,temperature=0
   twospeed diagnose --from run.jsonl --wait-goal 1 --markdown
   twospeed diagnose --from run.jsonl --what-if prompt=0.5,cache=on
   twospeed diagnose --from run.jsonl --remote-ttft 0.8 --remote-tps 60
@@ -84,6 +85,12 @@ def _where_arguments(parser: ArgumentParser) -> None:
         "--api-key",
         default=None,
         help="sent as bearer token (default: OPENAI_API_KEY when URL is given)",
+    )
+    where.add_argument(
+        "--request",
+        metavar="FIELD=VALUE",
+        help="fields of your own requests, such as n_probs=20,temperature=0; what they cost the "
+        "stream is measured",
     )
     where.add_argument("--runtime", metavar="ID", help="take the endpoint for this runtime")
     where.add_argument(

@@ -14,7 +14,7 @@ from statistics import median
 from msgspec import Struct
 
 from twospeed.fits.phases import server_decode
-from twospeed.records.request_record import RequestRecord
+from twospeed.records.request_record import APART, RequestRecord
 from twospeed.records.run import Run
 
 TOGETHER_S = 0.002
@@ -45,7 +45,7 @@ class Holding(Struct, frozen=True, kw_only=True):
 
 def observe_holding(run: Run) -> Holding | None:
     """The pattern that most answers show; None where they do not, or where drafting explains it."""
-    records = [r for r in run.records if r.error is None and r.step not in ("warmup", "together")]
+    records = [r for r in run.records if r.error is None and r.step not in APART]
     told = [record for record in records if len(record.arrivals) >= FEWEST_TEXTS]
     found = [one for one in (_held(record) for record in told) if one is not None]
     if not found or len(found) < WIDESPREAD * len(told) or _drafts(run):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twospeed.findings.finding import Evidence, Finding
 from twospeed.findings.observed import Observed
-from twospeed.findings.signs import SAMPLING_FRAC, drafting, sampling_frac
+from twospeed.findings.signs import SAMPLING_FRAC, drafting, fields_frac, sampling_frac
 from twospeed.findings.slowness import decode_is_slow
 
 ORDER = 75
@@ -37,16 +37,22 @@ def _drafts(observed: Observed) -> list[Finding]:
 
 
 def _sampling(observed: Observed) -> list[Finding]:
-    share = sampling_frac(observed.run.records)
+    """Sampling by the runtime's own clock, or by what decode takes without the user's fields."""
+    records, decode_s = observed.run.records, observed.decode_s
+    told, tried = sampling_frac(records), fields_frac(records)
+    share = told if told is not None else tried
     if share is None or share < SAMPLING_FRAC:
         return []
-    decode_s = observed.decode_s
+    if told is not None:
+        seen = Evidence(what="sampling / decode", value=share, origin="server")
+    else:
+        seen = Evidence(what="part of decode gone without --request", value=share, origin="client")
     return [
         Finding(
             cause="decode.sampling",
             phase="decode",
-            certainty="reported",
+            certainty="measured" if told is None else "reported",
             costs_s=decode_s.likely * share if decode_s is not None else None,
-            evidence=(Evidence(what="sampling / decode", value=share, origin="server"),),
+            evidence=(seen,),
         )
     ]

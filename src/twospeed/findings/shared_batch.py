@@ -10,7 +10,7 @@ from twospeed.findings.observed import Observed
 from twospeed.findings.signs import disturbed_s
 from twospeed.findings.slowness import decode_is_slow, is_slow
 from twospeed.fits.phases import DecodeTime, client_decode, server_decode
-from twospeed.records.request_record import Origin, RequestRecord
+from twospeed.records.request_record import APART, Origin, RequestRecord
 
 ORDER = 28
 
@@ -87,7 +87,7 @@ def _slower_than_alone(observed: Observed) -> _Found | None:
 
 
 def _beside_others(records: Sequence[RequestRecord]) -> list[RequestRecord]:
-    beside = [r for r in records if r.other_requests and r.step not in ("warmup", "together")]
+    beside = [r for r in records if r.other_requests and r.step not in APART]
     return beside[:MOST_COMPARED]
 
 
@@ -97,7 +97,7 @@ def _ratio(record: RequestRecord, records: Sequence[RequestRecord]) -> float | N
     alone = [
         decode.s / decode.steps
         for other in records
-        if other.error is None and other.step not in ("warmup", "together")
+        if other.error is None and other.step not in APART
         if not other.other_requests and _same_size(record, other)
         if (decode := _decode(other))
     ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from msgspec import Struct
 
-from twospeed.fits.phases import server_decode
+from twospeed.fits.phases import client_decode, server_decode
 from twospeed.records.request_record import RequestRecord, ServerSigns
 
 FEWEST_DRAFTED = 20
@@ -19,6 +19,7 @@ A draft of k tokens costs at least as much as the k small steps and the wide one
 """
 SAMPLING_FRAC = 0.3
 """Sampling from this share of the decode time on is worth naming."""
+FEWEST_COMPARED = 2
 FALLING = 1.6
 """Decode at the end of one answer / at its start from which its course is worth naming."""
 FEWEST_WINDOWS = 4
@@ -65,6 +66,29 @@ def sampling_frac(records: Iterable[RequestRecord]) -> float | None:
         if (decode := server_decode(record))
     ]
     return median(shares) if shares else None
+
+
+def fields_frac(records: Sequence[RequestRecord]) -> float | None:
+    """Part of decode that the fields of the user's requests cost; None where that was not tried.
+
+    Requests of one length are compared, without the fields and with them, by the medians.
+    """
+    bare = [record for record in records if record.step == "bare" and record.error is None]
+    lengths = {record.probe.prompt_tokens for record in bare if record.probe}
+    full = [
+        record
+        for record in records
+        if record.step == "curve" and record.error is None
+        if record.probe and record.probe.prompt_tokens in lengths
+    ]
+    for clock in (server_decode, client_decode):
+        steps_s = [
+            [decode.s / decode.steps for record in side if (decode := clock(record))]
+            for side in (bare, full)
+        ]
+        if all(len(side) >= FEWEST_COMPARED for side in steps_s):
+            return 1.0 - median(steps_s[0]) / median(steps_s[1])
+    return None
 
 
 def slowdown(record: RequestRecord) -> float | None:

@@ -7,7 +7,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from twospeed.records.request_record import Origin, RequestRecord
+from twospeed.records.request_record import APART, Origin, RequestRecord
 from twospeed.records.run import Run
 
 SHOWS_QUEUE_BY_HEADERS = frozenset({"llama-server"})
@@ -16,8 +16,6 @@ SHOWS_QUEUE_BY_HEADERS = frozenset({"llama-server"})
 Source: llama.cpp tools/server/server-context.cpp; an idle server answers within 2 to 27 ms.
 """
 HEADERS_OF_IDLE_S = 0.05
-APART = ("warmup", "together")
-"""Requests of ours that no request of the workload is like."""
 
 
 class Queue(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""What to ask once the curves are known: how prompts are reused, and what company costs.
+"""What to ask once the curves are known: the user's own fields, reuse of prompts, company.
 
-Both cost more than they tell about the workload itself, so they get what the curves left of the
+All cost more than they tell about the workload itself, so they get what the curves left of the
 budget. The length of their prompts is the longest measured one for which everything fits; where
 nothing fits the dearest questions fall away first, and are named.
 """
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from twospeed.fits.rates import Rates, rates_of
-from twospeed.records.request_record import Change, Probe, RequestRecord
+from twospeed.records.request_record import Change, Probe, RequestRecord, Step
 from twospeed.records.run import Blind
 
 CURVE_SHARE = 0.8
@@ -33,6 +35,8 @@ CHANGES: tuple[Change, ...] = (
 LEAST_NEEDED: tuple[Change, ...] = ("start_edited", "middle_edited", "end_edited")
 """Left out one after the other where there is no time for all."""
 COMPANY = (2, 4)
+FIELD_STEPS: tuple[Step, ...] = ("bare", "curve", "curve", "bare")
+"""Without the user's fields and with them, so that a machine's drift tells nothing."""
 _QUESTION: dict[Change, str] = {
     "start_edited": "whether anything is reused after an edit at the start of a prompt",
     "middle_edited": "what an edit in the middle of a prompt costs",
@@ -46,6 +50,7 @@ class FollowUps:
     Args:
         budget_s: time for the whole experiment, curves included, in seconds.
         company: whether requests may be sent beside each other.
+        fields: whether the user adds fields to each request.
         output_tokens: of the workload, for a model that never came to its answer.
         round_trip_s: of a trivial request.
         ignore_timings: leave the server's clocks unused.
@@ -59,6 +64,7 @@ class FollowUps:
         *,
         budget_s: float,
         company: bool,
+        fields: bool = False,
         output_tokens: int = OUTPUT_TOKENS,
         round_trip_s: float | None = None,
         ignore_timings: bool = False,
@@ -72,6 +78,7 @@ class FollowUps:
         self._prompt_tokens: int | None = None
         self._changes: list[Change] = []
         self._together = list(COMPANY) if company else []
+        self._field_steps = list(FIELD_STEPS) if fields else []
         self.skipped: list[Blind] = []
 
     def next_probes(
@@ -85,6 +92,8 @@ class FollowUps:
         """
         if not records or records[-1].error is not None:
             return None
+        if self._field_steps:
+            return self._with_and_without(records, elapsed_s)
         if self._prompt_tokens is None:
             return self._whole_answer(records, elapsed_s) or self._begin(records, elapsed_s)
         if self._base is None:
@@ -92,6 +101,22 @@ class FollowUps:
         if self._changes:
             return (self._changed(self._changes.pop(0)),)
         return self._beside(records, elapsed_s)
+
+    def _with_and_without(
+        self, records: Sequence[RequestRecord], elapsed_s: float
+    ) -> tuple[Probe, ...] | None:
+        """The shortest request of the curves again, without the user's fields or with them."""
+        probes = [record.probe for record in records if record.step == "curve" and record.probe]
+        least = min(probes, key=lambda probe: probe.prompt_tokens, default=None)
+        left = len(self._field_steps)
+        cost_s = (
+            self._rates(records).cost_s(least.prompt_tokens, least.output_tokens) if least else 0.0
+        )
+        if least is None or elapsed_s + left * cost_s > self._budget_s:
+            self._field_steps = []
+            self._skip("what the fields of --request cost")
+            return self.next_probes(records, elapsed_s)
+        return (replace(least, step=self._field_steps.pop(0), repeats=None, change=None),)
 
     def _whole_answer(
         self, records: Sequence[RequestRecord], elapsed_s: float

@@ -19,7 +19,7 @@ from twospeed.fits.phases import (
     server_decode,
     server_prefill,
 )
-from twospeed.records.request_record import Origin, RequestRecord
+from twospeed.records.request_record import APART, Origin, RequestRecord
 
 FEWEST_UNCACHED_TOKENS = 16
 """Fewer are a decode step that reads all weights for little: another regime than prefill."""
@@ -203,17 +203,17 @@ def usable(records: Sequence[RequestRecord], *, shared: bool = False) -> list[Re
     return [
         record
         for record in records
-        if _is_measured(record) and record.step != "together"
+        if _is_measured(record)
         if shared or record.step == "user" or _is_alone(record)
     ]
 
 
 def _is_measured(record: RequestRecord) -> bool:
-    return record.error is None and record.step != "warmup"
+    return record.error is None and record.step not in APART
 
 
 def _is_alone(record: RequestRecord) -> bool:
-    return record.step != "together" and not record.other_requests
+    return not record.other_requests
 
 
 def _with_windows(points: list[DecodePoint], records: list[RequestRecord]) -> list[DecodePoint]:

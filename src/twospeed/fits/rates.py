@@ -52,7 +52,7 @@ def rates_of(
     shown = [
         (record, request_speeds(record, round_trip_s=round_trip_s, ignore_timings=ignore_timings))
         for record in records
-        if record.error is None
+        if record.error is None and record.step != "bare"
     ]
     decodes = [1 / one.decode_tps for _, one in shown if one.decode_tps]
     prefills = [

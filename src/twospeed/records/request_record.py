@@ -19,9 +19,12 @@ assumed: a stated default.
 """
 
 TextKind = Literal["answer", "reasoning", "tool"]
-Step = Literal["warmup", "curve", "reuse", "together", "user"]
+Step = Literal["warmup", "curve", "reuse", "together", "bare", "user"]
 """The part of an experiment: "warmup" stays out of the fits, "reuse" asks about an earlier prompt,
-"together" runs beside other requests of ours; "user" is a request that someone else made."""
+"together" runs beside other requests of ours, "bare" leaves out the fields that the user adds to
+each request; "user" is a request that someone else made."""
+APART: frozenset[Step] = frozenset({"warmup", "together", "bare"})
+"""Requests of ours that no request of the workload is like."""
 Change = Literal[
     "same", "appended", "end_edited", "middle_edited", "start_edited", "other", "returned"
 ]

@@ -20,6 +20,7 @@ from twospeed.cli.measuring.experiment import Experiment
 from twospeed.cli.measuring.server_log import learn_from_log
 from twospeed.cli.measuring.this_machine import RunWatch, look_at_machine
 from twospeed.cli.terminal.progress import Progress
+from twospeed.cli.terminal.request_fields import request_fields
 from twospeed.records.errors import EndpointError, InputError, UsageError
 from twospeed.records.run import CHAT_TURN, Goals, Run, Workload
 from twospeed.records.run_file import read_run
@@ -73,11 +74,13 @@ def refuse_contradictions(args: Namespace) -> None:
     embedded = args.embedded or bool(args.engine)
     if args.url is not None and embedded:
         raise UsageError("Give either URL or --embedded, not both.")
-    others = (args.url, args.save, args.log)
+    others = (args.url, args.save, args.log, args.request)
     if args.from_file is not None and (embedded or any(one is not None for one in others)):
         raise UsageError(
-            "--from reads a saved run: it goes with neither URL, --embedded, --save nor --log."
+            "--from reads a saved run: it goes with neither URL, --embedded, --save, --log nor "
+            "--request."
         )
+    request_fields(args.request or "")
     if args.log is not None and not args.log.is_file():
         raise InputError(f"Cannot read {args.log}: there is no such file.")
 
@@ -120,6 +123,7 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
         EndpointError: nothing usable answers, or the first request was refused.
     """
     given: str | None = args.url if engine is None else engine.url
+    fields = request_fields(args.request or "")
     reach = access_options(args) if engine is None else None
     url = await found_url(progress) if given is None else given
     progress.show(f"Asking {url} what it is ...", force=True)
@@ -132,6 +136,7 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
         limits=limits_of(args.timeout),
         load_wait_s=args.timeout,
         on_loading=lambda waited_s: progress.show(f"{url} is loading its model ({waited_s:.0f} s)"),
+        extra=fields,
     ) as endpoint:
         if engine is None:
             book.open(endpoint.source("live"), endpoint.facts)
@@ -150,6 +155,7 @@ async def conduct(args: Namespace, engine: Engine | None, book: Book, progress: 
                 progress=progress,
                 budget_s=args.budget,
                 company=wants_company(args, book.run),
+                fields=bool(fields),
             )
             await experiment.run()
             if args.log is not None:

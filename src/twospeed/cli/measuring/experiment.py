@@ -39,6 +39,8 @@ class Experiment:
     budget_s: float
     company: bool
     """Whether requests may be sent beside each other."""
+    fields: bool
+    """Whether the user adds fields to each request."""
 
     async def run(self) -> None:
         """Let the plan ask until it is settled or its share is spent, then the follow-ups.
@@ -69,6 +71,7 @@ class Experiment:
         follow_ups = FollowUps(
             budget_s=self.budget_s,
             company=self.company,
+            fields=self.fields,
             output_tokens=run.workload.output_tokens,
             round_trip_s=run.round_trip_s,
             ignore_timings=run.ignore_timings,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
+from twospeed.cli.terminal.request_fields import parts_of, request_fields
 from twospeed.records.errors import UsageError
 from twospeed.report.verdict import ArmKind
 
-_NEXT_SETTING = re.compile(r",(?=\s*-{0,2}[A-Za-z])")
 CACHE_FIELDS = frozenset({"cache_prompt"})
 """Request fields that only matter for a prompt that is known in part."""
 
@@ -49,7 +46,7 @@ def arms_of(args: Namespace) -> list[ArmSpec]:
     arms = [ArmSpec(kind="url", name=url, url=url) for url in args.urls]
     engines = [*args.engine, *([""] if args.embedded and not args.engine else [])]
     arms += [
-        ArmSpec(kind="engine", name=f"engine {text}".strip(), engine=settings_in(text))
+        ArmSpec(kind="engine", name=f"engine {text}".strip(), engine=parts_of(text))
         for text in engines
     ]
     arms += [ArmSpec(kind="command", name=line, command=line) for line in args.commands]
@@ -106,35 +103,11 @@ def request_arms(args: Namespace) -> list[ArmSpec]:
             "--request compares two ways of asking one endpoint: give one URL and --request twice."
         )
     return [
-        ArmSpec(kind="request", name=f"request {text}", url=args.urls[0], fields=fields_in(text))
+        ArmSpec(
+            kind="request", name=f"request {text}", url=args.urls[0], fields=request_fields(text)
+        )
         for text in args.requests
     ]
-
-
-def settings_in(text: str) -> tuple[str, ...]:
-    """Settings written with commas between them: `cache-type-k=q8_0,flash-attn=on`.
-
-    A comma inside a value (`tensor-split=3,1`) is one that no setting follows.
-    """
-    return tuple(part.strip() for part in _NEXT_SETTING.split(text) if part.strip())
-
-
-def fields_in(text: str) -> dict[str, Any]:
-    """Request fields: `temperature=0,cache_prompt=true`; values are JSON, else plain text.
-
-    Raises:
-        UsageError: no `=`.
-    """
-    found = {}
-    for part in _NEXT_SETTING.split(text):
-        name, equals, value = part.strip().partition("=")
-        if not equals or not name:
-            raise UsageError(f"--request {text}: expected FIELD=VALUE.")
-        try:
-            found[name] = msgspec.json.decode(value)
-        except msgspec.DecodeError:
-            found[name] = value
-    return found
 
 
 def compares_reuse(arms: Sequence[ArmSpec]) -> bool:

@@ -38,6 +38,8 @@ from twospeed.sources.live.time_limits import Limits
 from twospeed.sources.live.transfer import OnText
 
 TOKENIZE_S = 10.0
+PROBABILITY_FIELDS = ("n_probs", "top_logprobs", "logprobs")
+MOST_PROBABILITIES = 10_000
 
 
 class Endpoint:
@@ -112,7 +114,7 @@ class Endpoint:
             limits: longest durations of each stage; None for generous ones.
             load_wait_s: longest wait for a server that is loading its model, in seconds.
             on_loading: told of that wait.
-            extra: request fields that the user sets.
+            extra: request fields that the user adds to each request but the bare ones.
             seed: makes the prompts repeatable; None for new ones each time.
             clock: source of every stamp; None for this machine's.
             stamped_by: "user" to do without the kernel's stamps; None for the best there is.
@@ -282,7 +284,7 @@ class Endpoint:
             output_tokens=probe.output_tokens,
             stream=stream,
             salt=prompt.salt,
-            extra=self._extra,
+            extra={} if probe.step == "bare" else self._extra,
         )
         call = self.runtime.call(generation)
         longest_tokens = max(probe.prompt_tokens, prompt.words)
@@ -291,7 +293,9 @@ class Endpoint:
             request=self._access.request(call.path, body=call.body),
             generation=replace(generation, prompt="", earlier=()),
             dialect=call.dialect,
-            limits=self._limits.for_request(longest_tokens, probe.output_tokens),
+            limits=self._limits.for_request(
+                longest_tokens, probe.output_tokens, probabilities=probabilities_in(self._extra)
+            ),
         )
 
     async def measure_together(
@@ -341,3 +345,9 @@ class Endpoint:
             return await fastest_round_trip_s(channel, path)
         finally:
             self.give_back(channel)
+
+
+def probabilities_in(fields: Mapping[str, Any]) -> int:
+    """How many probabilities the user's fields ask for with each token."""
+    asked = [fields.get(name) for name in PROBABILITY_FIELDS]
+    return min(max((n for n in asked if isinstance(n, int)), default=0), MOST_PROBABILITIES)

@@ -21,6 +21,8 @@ SLOWEST_DECODE_TPS = 1.0
 # repeat the prompt.
 BYTES_PER_OUTPUT_TOKEN = 16 * 1024
 BYTES_PER_PROMPT_TOKEN = 64
+BYTES_PER_PROBABILITY = 256
+"""Of a token that might have been chosen (seen: llama-server, 60 to 120)."""
 SPARE_BYTES = 4 * 2**20
 
 # Non-empty text under any key by which a dialect carries it; only used to tell the wait for the
@@ -68,17 +70,25 @@ class Limits:
         rest = (self.headers_s, self.first_text_s, self.total_s)
         return min(self.gap_s, *(_or_never(limit_s) for limit_s in rest))
 
-    def for_request(self, prompt_tokens: int, output_tokens: int) -> Limits:
+    def for_request(
+        self, prompt_tokens: int, output_tokens: int, *, probabilities: int = 0
+    ) -> Limits:
         """Fill in what the user left open, so that a long prompt gets a long wait.
 
         The whole answer and its bytes are bounded by what was asked for: signs of life must not
         hold a request for ever, nor may an answer without end fill the memory.
+
+        Args:
+            prompt_tokens: of the request.
+            output_tokens: at most so many.
+            probabilities: of other tokens that the user asks for with each one.
         """
         prefill_s = max(300.0, prompt_tokens / SLOWEST_PREFILL_TPS)
         decode_s = max(600.0, output_tokens / SLOWEST_DECODE_TPS)
         first_text_s = prefill_s if self.first_text_s is None else self.first_text_s
         total_s = 3 * first_text_s + min(decode_s, output_tokens * self.gap_s)
-        asked = BYTES_PER_OUTPUT_TOKEN * output_tokens + BYTES_PER_PROMPT_TOKEN * prompt_tokens
+        per_token = BYTES_PER_OUTPUT_TOKEN + BYTES_PER_PROBABILITY * probabilities
+        asked = per_token * output_tokens + BYTES_PER_PROMPT_TOKEN * prompt_tokens
         return replace(
             self,
             headers_s=prefill_s if self.headers_s is None else self.headers_s,
