@@ -16,6 +16,7 @@ from twospeed.records.run import (
     Quantity,
     Run,
     RuntimeFacts,
+    ServerProcess,
     Source,
     Workload,
 )
@@ -89,6 +90,14 @@ def test_in_a_long_text_three_decimals_hide_a_few_tokens():
 def test_the_same_prompt_again_cuts_back_its_last_token():
     again = [turn(n, 600, 0, 4.0, similarity_frac=1.0, kept_frac=1.0) for n in range(1, 5)]
     assert first(run_of(*again)) != ("prompt_cache.disabled", "inferred")
+
+
+@pytest.mark.parametrize(("working", "named"), [(8, True), (2, False), (None, False)])
+def test_threads_are_counted_by_their_work_where_nobody_tells_them(runs, working, named):
+    server = ServerProcess(threads=19, working_threads=working, allowed_cores=2)
+    slow = replace(runs.run_of(runs.PREFILL_SLOW), machine=MachineFacts(server=server))
+    causes = [finding.cause for finding in find_all(observe(slow))]
+    assert ("host.threads" in causes) == named
 
 
 def test_the_narrower_of_two_equal_causes_comes_first(runs):

@@ -25,9 +25,11 @@ def find(observed: Observed) -> list[Finding]:
 
 
 def threads_of(run: Run) -> int | None:
-    """Threads of decode: as the runtime says, else as its command line asks for."""
-    told = run.facts.threads
-    return told if told is not None else number_asked(run, THREADS)
+    """Threads of decode: as the runtime says, as its command line asks, or as many as worked."""
+    server = run.machine.server if run.machine else None
+    seen = server.working_threads if server else None
+    told = (run.facts.threads, number_asked(run, THREADS), seen)
+    return next((count for count in told if count is not None), None)
 
 
 def processors_of(run: Run) -> int | None:

@@ -186,6 +186,8 @@ class ServerProcess(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its command line, keys and tokens left out."""
     threads: Count | None = None
     """Threads that it has."""
+    working_threads: Count | None = None
+    """Threads that shared its work: each took a good part of what the busiest one took."""
     busy_threads: float | None = None
     """Processors that it kept busy while it worked."""
     allowed_cores: Count | None = None

@@ -20,7 +20,8 @@ class FakeProcess:
     def __init__(self, pid, *, cpu_s=0.0, threads=1, rss=100):
         self.pid = pid
         self.cpu_s = cpu_s
-        self.threads = threads
+        self.count = threads
+        self.thread_s = {}
         self.rss = rss
         self.hidden = False
         self.ended = False
@@ -40,7 +41,15 @@ class FakeProcess:
         return self._shown(SimpleNamespace(rss=self.rss))
 
     def num_threads(self):
-        return self._shown(self.threads)
+        return self._shown(self.count)
+
+    def threads(self):
+        return self._shown(
+            [
+                SimpleNamespace(id=one, user_time=spent_s, system_time=0.0)
+                for one, spent_s in self.thread_s.items()
+            ]
+        )
 
 
 class Family:
@@ -88,6 +97,26 @@ def test_the_counts_of_a_run_are_what_it_added(family):
     assert told.busy_threads == pytest.approx(1.5)
     assert told.threads == 9
     assert told.command == ()
+
+
+@pytest.mark.parametrize(
+    ("added_s", "working"),
+    [
+        ({1: 2.0, 2: 1.9, 3: 2.1, 4: 0.01}, 3),
+        ({1: 2.0}, 1),
+        ({1: 0.1, 2: 0.1}, None),  # too little to tell
+        ({7: 3.0, 8: 3.0}, 2),  # begun in the run
+        ({}, None),
+    ],
+)
+def test_threads_that_share_the_work_are_counted(family, added_s, working):
+    server = family.add(1, threads=40)
+    server.thread_s = {1: 50.0, 2: 9.0, 3: 0.5, 4: 0.0}
+    family.watch.start()
+    family.now_s += 4.0
+    for one, spent_s in added_s.items():
+        server.thread_s[one] = server.thread_s.get(one, 0.0) + spent_s
+    assert family.watch.stop().working_threads == working
 
 
 def test_a_child_that_begins_in_the_run_counts_from_its_birth(family):

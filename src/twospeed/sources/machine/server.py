@@ -16,6 +16,8 @@ from twospeed.sources.machine.system_files import ROOT, named_number, text_of
 
 SHORTEST_SPAN_S = 0.3
 """Systems count processor time in ticks of 10 ms: over less than this they say too little."""
+WORKING_FRAC = 0.2
+"""Of the busiest thread's time: threads that compute together take nearly the same."""
 MAJOR_FAULTS_AT = 9
 """Place of the major faults in /proc/PID/stat, counted behind the name in brackets (proc(5))."""
 
@@ -53,6 +55,12 @@ def counters_of(process: psutil.Process, root: Path = ROOT) -> Counters:
     )
 
 
+def _thread_times(process: psutil.Process) -> dict[int, float]:
+    """Processor time of each thread, by its id; empty where this user may not look."""
+    told = asked(process, "threads") or ()
+    return {one.id: one.user_time + one.system_time for one in told}
+
+
 def _major_faults(here: Path) -> int | None:
     fields = (text_of(here / "stat") or "").rpartition(")")[2].split()
     return int(fields[MAJOR_FAULTS_AT]) if len(fields) > MAJOR_FAULTS_AT else None
@@ -83,6 +91,7 @@ class ServerWatch:
         self._clock = clock
         self._first: dict[psutil.Process, Counters] = {}
         self._last: dict[psutil.Process, Counters] = {}
+        self._threads_first: dict[psutil.Process, dict[int, float]] = {}
         self._at_s = 0.0
         self._busy: float | None = None
 
@@ -94,6 +103,7 @@ class ServerWatch:
     def start(self) -> None:
         """Count from here on."""
         self._first = self._last = self._look()
+        self._threads_first = {process: _thread_times(process) for process in self._first}
         self._at_s = self._clock()
 
     def sample(self) -> None:
@@ -123,6 +133,7 @@ class ServerWatch:
         return ServerProcess(
             command=() if facts is None or facts.cmdline is None else facts.cmdline,
             threads=asked(worker, "num_threads"),
+            working_threads=self._working(worker),
             busy_threads=self._busy,
             allowed_cores=allowed_cores(self.pid, self._root),
             resident_bytes=self._held("resident_bytes"),
@@ -139,6 +150,15 @@ class ServerWatch:
             except Gone:
                 continue
         return found
+
+    def _working(self, process: psutil.Process) -> int | None:
+        """Threads that shared the work of the run; None where it was too short to tell."""
+        before = self._threads_first.get(process, {})
+        took_s = [end_s - before.get(one, 0.0) for one, end_s in _thread_times(process).items()]
+        busiest_s = max(took_s, default=0.0)
+        if busiest_s < SHORTEST_SPAN_S:
+            return None
+        return sum(one_s >= WORKING_FRAC * busiest_s for one_s in took_s)
 
     def _cpu_s(self, process: psutil.Process) -> float:
         before = self._first.get(process, Counters()).cpu_s or 0.0
