@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from twospeed.cli.reading.following import lines_for_ever
+
 SLOW_PROMPT = """\
 {clock} I slot launch_slot_: id  0 | task {task} | processing task, is_child = 0
 {clock} I slot update_slots: id  0 | task {task} | new prompt, n_ctx_slot = 16384, n_keep = 0, task.n_tokens = 4000
@@ -284,3 +286,82 @@ def test_follow_shows_requests_as_they_end_and_a_verdict_at_ctrl_c(tmp_path):
     assert "THE WAIT" in rest
     assert child.returncode == 0, complaints
     assert "Traceback" not in complaints
+
+
+def test_a_text_that_is_given_twice_counts_once(twospeed, log, tmp_path):
+    once = twospeed("read", log, "--json").report
+    other = tmp_path / "other.log"
+    other.symlink_to(log)
+    said = twospeed("read", log, other, log, "--json")
+    assert len(said.report["requests"]) == len(once["requests"]) > 0
+    assert said.err.count("was given before: it counts once") == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices of POSIX")
+def test_a_device_is_no_text(twospeed):
+    said = twospeed("read", "/dev/zero")
+    assert said.status == 3
+    assert "/dev/zero: it is a device" in said.complaint
+
+
+def test_of_a_table_with_two_models_the_told_one_is_named(twospeed, tmp_path):
+    head = "| model | size | params | backend | ngl | test | t/s |\n|---|---|---|---|---|---|---|\n"
+    rows = [
+        f"| {model} | 4.58 GiB | 8.03 B | CUDA | 99 | {test} | {speed}.00 ± 1.00 |"
+        for model, test, speed in (
+            ("heron 8B Q4_K", "pp512", 4000),
+            ("heron 8B Q4_K", "tg128", 100),
+            ("osprey 32B Q4_K", "pp512", 1000),
+            ("osprey 32B Q4_K", "tg128", 12),
+        )
+    ]
+    path = tmp_path / "bench.md"
+    path.write_text(head + "\n".join(rows) + "\n", "utf-8")
+    report = twospeed("read", path, "--json").report
+    assert report["source"]["model"] == "osprey 32B Q4_K"
+    assert any("rows of 2 models" in warning for warning in report["conditions"]["warnings"])
+    path.write_text(head + "\n".join(rows[:2]) + "\n", "utf-8")
+    report = twospeed("read", path, "--json").report
+    assert report["source"]["model"] == "heron 8B Q4_K"
+    assert report["conditions"]["warnings"] == []
+
+
+def test_json_that_is_too_long_for_a_document_is_said(twospeed, tmp_path):
+    path = tmp_path / "export.json"
+    path.write_text('{"requests": "' + "x" * (9 << 20) + '"}', "utf-8")
+    said = twospeed("read", path)
+    assert said.status == 4
+    assert "a document of JSON of more than 8 MiB" in said.err
+
+
+class TestFollowing:
+    """The lines of a file that somebody else writes."""
+
+    @pytest.fixture
+    def path(self, tmp_path):
+        path = tmp_path / "server.log"
+        path.write_bytes(b"one\ntwo")
+        return path
+
+    def test_a_half_line_waits_for_its_rest(self, path):
+        lines = lines_for_ever(path.open("rb"), str(path), look_s=0.0)
+        assert next(lines) == b"one\n"
+        with path.open("ab") as file:
+            file.write(b" and a half\n")
+        assert next(lines) == b"two and a half\n"
+
+    def test_a_new_file_of_that_name_is_read_after_the_old_one(self, path, capsys):
+        lines = lines_for_ever(path.open("rb"), str(path), look_s=0.0)
+        assert next(lines) == b"one\n"
+        with path.open("ab") as file:
+            path.rename(path.with_name("server.log.1"))
+            file.write(b", late\n")
+        path.write_bytes(b"three\n")
+        assert [next(lines), next(lines)] == [b"two, late\n", b"three\n"]
+        assert "was made anew" in capsys.readouterr().err
+
+    def test_an_emptied_file_is_begun_again(self, path):
+        lines = lines_for_ever(path.open("rb"), str(path), look_s=0.0)
+        assert next(lines) == b"one\n"
+        path.write_bytes(b"1\n")
+        assert next(lines) == b"1\n"

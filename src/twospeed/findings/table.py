@@ -75,6 +75,12 @@ def slowest_setup(points: Sequence[BenchmarkPoint]) -> Setup | None:
     return max(found, key=_seconds_per_turn) if found else None
 
 
+def models_of(points: Sequence[BenchmarkPoint]) -> tuple[str, ...]:
+    """The models that the rows name, in the order of the table."""
+    named = (point.settings.get("model") for point in points)
+    return tuple(dict.fromkeys(name for name in named if isinstance(name, str)))
+
+
 def contrasts(points: Sequence[BenchmarkPoint], blame: Blame | None = None) -> list[Contrast]:
     """Every two set-ups of which the slower has a known disadvantage and no other, worst first.
 

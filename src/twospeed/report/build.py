@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from twospeed.cures.cure import WontHelp
 from twospeed.cures.elsewhere import compare
@@ -14,6 +14,7 @@ from twospeed.findings.blind_spots import blind_spots
 from twospeed.findings.finding import Finding
 from twospeed.findings.observed import Observed, observe
 from twospeed.findings.registry import find_all, is_trusted
+from twospeed.findings.table import slowest_setup
 from twospeed.fits.observations import request_speeds
 from twospeed.records.request_record import RequestRecord
 from twospeed.records.run import Run, Source, Workload
@@ -53,7 +54,7 @@ def build_report(run: Run, asked: Asked | None = None) -> Report:
     return Report(
         twospeed_version=run.twospeed_version,
         made_at=run.made_at,
-        source=source_part(run.source),
+        source=source_part(_with_model(run)),
         workload=workload_part(run.workload),
         time_budget=observed.budget,
         wait=observed.wait,
@@ -76,6 +77,15 @@ def build_report(run: Run, asked: Asked | None = None) -> Report:
         facts=_facts(run),
         conditions=_conditions(observed, findings),
     )
+
+
+def _with_model(run: Run) -> Source:
+    """The source, with the model whose rows are told where only a table names it."""
+    told = slowest_setup(run.points)
+    model = told.settings.get("model") if told is not None and not run.records else None
+    if run.source.model is not None or not isinstance(model, str):
+        return run.source
+    return replace(run.source, model=model)
 
 
 def _facts(run: Run) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from twospeed.findings.budget import Stream, TimeBudget, Verdict, Wait, largest_
 from twospeed.findings.finding import Cause, Finding, SlowPhase
 from twospeed.findings.observed import Observed
 from twospeed.findings.registry import disproves
+from twospeed.findings.table import models_of, slowest_setup
 from twospeed.fits.interval import Interval
 from twospeed.limits.normal import NormalRange
 from twospeed.records.request_record import RequestRecord
-from twospeed.records.run import Quantity, WorkloadFrom
+from twospeed.records.run import Quantity, Run, WorkloadFrom
 from twospeed.report.numbers import goal, rate_with_unit, seconds, tokens
 
 CAUSE_TEXT: dict[Cause, str] = {
@@ -78,6 +79,7 @@ UNTRUSTED = "Do not rely on these numbers yet:"
 BUSY = "the machine was busy with other work"
 NEAR_GOAL = ", near the goal"
 CLOCKS_DISAGREE = "the server's clock and ours disagree by more than 10 %"
+SEVERAL_MODELS = "rows of {count} models: what is told is of the slowest, {model}"
 FAILED = "{failed} of {sent} requests failed, the first one so: {message}"
 NO_SPEEDS = "next to nothing was read and written: a speed from it means nothing"
 NOISY = "rows of the table scatter by 20 % and more; measure again in peace"
@@ -231,7 +233,16 @@ def warnings(observed: Observed, findings: Sequence[Finding]) -> tuple[str, ...]
         ours.append(CLOCKS_DISAGREE if observed.clocks is not None else NO_SPEEDS)
     if observed.unsteady:
         ours.append(UNSTEADY if observed.run.records else NOISY)
+    ours += _several_models(observed.run)
     return (*ours, *observed.run.conditions.warnings, *_failures(observed.run.records))
+
+
+def _several_models(run: Run) -> list[str]:
+    """Of a table with several models one is told: say which."""
+    models, told = models_of(run.points), slowest_setup(run.points)
+    if run.records or told is None or len(models) < 2:
+        return []
+    return [SEVERAL_MODELS.format(count=len(models), model=told.settings.get("model"))]
 
 
 def _failures(records: Sequence[RequestRecord]) -> list[str]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,14 +46,15 @@ def follow(args: Namespace, wanted: Wanted | None, finish: Finish) -> int:
     choice = Choice(wanted)
     readers = LineReaders(on_request=None if quiet else _show)
     try:
-        with _opened(args.files[0]) as file:
-            if not quiet:
-                print(HEADING, flush=True)
-            for number, raw in enumerate(_lines(file, endless=args.files[0] != STDIN), start=1):
-                said = raw.decode("utf-8", "replace")
-                if choice.takes(said):
-                    text, clock = cleaned(said)
-                    readers.take(Line(text, number, clock))
+        file = _opened(args.files[0])
+        if not quiet:
+            print(HEADING, flush=True)
+        lines = _lines(file) if args.files[0] == STDIN else lines_for_ever(file, args.files[0])
+        for number, raw in enumerate(lines, start=1):
+            said = raw.decode("utf-8", "replace")
+            if choice.takes(said):
+                text, clock = cleaned(said)
+                readers.take(Line(text, number, clock))
     except KeyboardInterrupt:
         if not quiet:
             print(flush=True)
@@ -68,29 +74,49 @@ def _opened(where: str) -> BinaryIO:
         raise InputError(f"Cannot read {where}: {error.strerror or error}.") from error
 
 
-def _lines(file: BinaryIO, *, endless: bool) -> Iterator[bytes]:
-    """Whole lines as they come; a half one waits for its rest, a shortened file is begun again."""
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines until the end."""
+    with file:
+        yield from file
+
+
+def lines_for_ever(file: BinaryIO, where: str, *, look_s: float = LOOK_S) -> Iterator[bytes]:
+    """Whole lines as they come; a half one waits for its rest.
+
+    A file that was emptied is begun again; one that another took the place of (log rotation) is
+    read to its end, then the new one.
+    """
     rest = b""
-    while True:
-        data = file.readline()
-        if data.endswith(b"\n"):
-            yield rest + data
-            rest = b""
-        elif data:
-            rest += data
-        elif not endless:
-            if rest:
-                yield rest
-            return
-        else:
-            _wait(file)
+    with ExitStack() as stack:
+        stack.enter_context(file)
+        while True:
+            data = file.readline()
+            if data.endswith(b"\n"):
+                yield rest + data
+                rest = b""
+            elif data:
+                rest += data
+            else:
+                time.sleep(look_s)
+                here = file.tell()
+                if (fresh := _successor(file, where)) is not None:
+                    if rest:
+                        yield rest
+                    rest, file = b"", stack.enter_context(fresh)
+                elif file.seek(0, SEEK_END) >= here:
+                    file.seek(here)
+                else:
+                    rest = b""
+                    file.seek(0)
 
 
-def _wait(file: BinaryIO) -> None:
-    """Wait a moment; go back to the start when the file was emptied (log rotation)."""
-    time.sleep(LOOK_S)
-    here = file.tell()
-    if file.seek(0, 2) >= here:
-        file.seek(here)
-    else:
-        file.seek(0)
+def _successor(file: BinaryIO, where: str) -> BinaryIO | None:
+    """The file that now has the name; None while that is still this one, or none at all."""
+    with contextlib.suppress(OSError, InputError):
+        here, named = os.fstat(file.fileno()), Path(where).stat()
+        another = (here.st_dev, here.st_ino) != (named.st_dev, named.st_ino)
+        if another and file.tell() >= here.st_size:
+            fresh = _opened(where)
+            print(f"twospeed: {where} was made anew: reading on there.", file=sys.stderr)
+            return fresh
+    return None

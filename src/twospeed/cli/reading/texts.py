@@ -6,6 +6,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -81,11 +82,34 @@ def _read(args: Namespace, wanted: Wanted | None) -> Run:
     if saved is not None:
         return saved
     whole, dropped = Content(), 0
-    for where in args.files:
+    for where in each_once(args.files):
         content, lost = read_file(where, wanted)
         whole.join(content)
         dropped += lost
     return _run_of(whole, args, dropped)
+
+
+def each_once(files: Sequence[str]) -> list[str]:
+    """The texts without those that were named before, by whatever name; says which."""
+    found: dict[object, str] = {}
+    for where in files:
+        same = _identity(where)
+        if same in found:
+            print(f"twospeed: {where} was given before: it counts once.", file=sys.stderr)
+            continue
+        found[same] = where
+        if where != STDIN and Path(where).is_fifo() and not where.startswith("/dev/fd/"):
+            print(f"twospeed: Waiting for what is written into {where} ...", file=sys.stderr)
+    return list(found.values())
+
+
+def _identity(where: str) -> object:
+    """What tells a file from others; its name where it cannot be looked at."""
+    try:
+        state = Path(where).stat() if where != STDIN else None
+    except OSError:
+        state = None
+    return where if state is None else (state.st_dev, state.st_ino)
 
 
 def _saved_run(args: Namespace) -> Run | None:

@@ -30,6 +30,8 @@ class Content:
     """Requests of which only the whole time is told, so that their phases cannot be parted."""
     unread: int = 0
     """Lines that look like timings and were not understood."""
+    too_large: bool = False
+    """It begins as a document of JSON that is too long to be read as one."""
 
     def learn(self, **known: object) -> None:
         """Take up facts of the runtime by the names of RuntimeFacts; None teaches nothing."""
@@ -48,3 +50,4 @@ class Content:
         self.summary = self.summary or other.summary
         self.end_to_end += other.end_to_end
         self.unread += other.unread
+        self.too_large = self.too_large or other.too_large

@@ -95,7 +95,10 @@ def read_file(
             head.append(piece)
             size += len(piece)
             if size > most_whole_bytes:
+                begins = head[0].lstrip()[:1]
                 read = _streamed(_drained(head, pieces), choice)
+                told = read[0].records or read[0].points
+                read[0].too_large = begins in (b"{", b"[") and not told
                 break
         else:
             text = b"".join(head).decode("utf-8", "replace").removeprefix("\ufeff")

@@ -22,7 +22,7 @@ def makers() -> tuple[MakeReader, ...]:
 
 @cache
 def marks_by_sign() -> dict[bytes, frozenset[bytes]]:
-    """Bytes of which one is in every line that matters, by a sign that such lines are near.
+    """Bytes (four or more) of which one is in every line that matters, by a sign they are near.
 
     A sign is in each megabyte in which lines of its format matter, or in the one beside it.
     """

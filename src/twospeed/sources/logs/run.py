@@ -62,6 +62,11 @@ def _blinds(content: Content, dropped: int) -> Iterable[Blind]:
             what=f"{lines} like timings of a program or version that is not known here",
             needs="a newer twospeed, or a report with those lines",
         )
+    if content.too_large:
+        yield Blind(
+            what="a document of JSON of more than 8 MiB: only lines of logs were looked for",
+            needs="a part of it, or the summary that the same tool writes",
+        )
     if dropped:
         yield Blind(
             what=f"the first {dropped:,} requests: counted and not kept",

@@ -6,6 +6,8 @@ import codecs
 import gzip
 import importlib
 import io
+import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -45,11 +47,19 @@ def opened(where: str) -> BinaryIO:
     with ExitStack() as unless_handed_over:
         try:
             file = unless_handed_over.enter_context(Path(where).open("rb"))
+            if _is_endless(file):
+                raise InputError(f"Cannot read {where}: it is a device, and no text.")
             text = _unpacked(file, where)
         except OSError as error:
             raise InputError(f"Cannot read {where}: {error.strerror or error}.") from error
         unless_handed_over.pop_all()
     return text
+
+
+def _is_endless(file: BinaryIO) -> bool:
+    """Whether it is a device (`/dev/zero`) and no terminal on which somebody types."""
+    mode = os.fstat(file.fileno()).st_mode
+    return (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not file.isatty()
 
 
 def head_of(where: str, size: int) -> bytes:
