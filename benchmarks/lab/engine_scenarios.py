@@ -13,7 +13,7 @@ SLOW = ("--prompt-tokens", "1000", "--output-tokens", "100", "--wait-goal", "0.5
 SHORT = ("--prompt-tokens", "200", "--output-tokens", "60")
 ALL_EDITS = ("--budget", "30")
 """Enough for every case of the reuse experiment."""
-SLOWER_THAN_USUAL = ("prefill.compute_low", "decode.below_limit")
+SLOWER_THAN_USUAL = ("prefill.compute_low", "decode.below_limit", "prompt.large")
 """What is left to say where only the process would tell why."""
 
 
