@@ -41,6 +41,11 @@ def stage_of(args: Namespace, runner, said: io.StringIO, **options) -> Stage:
     return Stage(arms_of(args), args, runner, Progress(said), **options)
 
 
+def sending_on(stage: Stage, runner, said: io.StringIO, **options) -> Sending:
+    options = {"kept": lambda arm, record: None, **options}
+    return Sending(stage, runner, Progress(said), shared=False, primed=False, **options)
+
+
 def pids(stage: Stage) -> set[int]:
     return {server.pid for server in stage._servers.values()}
 
@@ -66,13 +71,8 @@ def test_they_are_started_in_turn_where_it_does_not(runner):
         stage.open_all()
         assert stage.alternates
         assert set(stage.known) == {0, 1}
-        sending = Sending(
-            stage,
-            runner,
-            Progress(said),
-            shared=False,
-            primed=False,
-            kept=lambda arm, record: records.append((arm, record)),
+        sending = sending_on(
+            stage, runner, said, kept=lambda arm, record: records.append((arm, record))
         )
         for arm in (0, 1):
             assert sending.measure(arm, PROBE, 1).record.error is None
@@ -88,15 +88,7 @@ def test_servers_are_started_for_each_pair_where_that_pays(runner, starts: str, 
     args, said = asked("--command", serving(0.001), "--command", serving(0.001)), io.StringIO()
     with stage_of(args, runner, said, room=0.0) as stage:
         stage.open_all()
-        sending = Sending(
-            stage,
-            runner,
-            Progress(said),
-            shared=False,
-            primed=False,
-            starts=starts,
-            kept=lambda arm, record: None,
-        )
+        sending = sending_on(stage, runner, said, starts=starts)
         before = pids(stage)
         for arm in (0, 1):
             sending.measure(arm, PROBE, 1)
@@ -111,15 +103,7 @@ def test_servers_of_others_are_never_started(runner, fake):
     args, said = asked(fake().url, fake().url), io.StringIO()
     with stage_of(args, runner, said, room=0.0) as stage:
         stage.open_all()
-        sending = Sending(
-            stage,
-            runner,
-            Progress(said),
-            shared=False,
-            primed=False,
-            starts="each",
-            kept=lambda arm, record: None,
-        )
+        sending = sending_on(stage, runner, said, starts="each")
         assert not sending.renew(WARMUP, 0)
         assert said.getvalue() == ""
 
