@@ -29,6 +29,14 @@ def fake():
         each.stop()
 
 
+@pytest.fixture(autouse=True)
+def data_home(monkeypatch, tmp_path) -> Path:
+    """No test reads or writes the tester's own ledger."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
 @pytest.fixture
 def twospeed(capfd, monkeypatch) -> Twospeed:
     """The command line in this process, free of the tester's own environment."""

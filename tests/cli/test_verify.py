@@ -25,14 +25,6 @@ SMALL = ("--prompt-tokens", "200", "--output-tokens", "20", "--budget", "3")
 SLOW_PREFILL = {"prefill_s_per_token": 2e-4}
 
 
-@pytest.fixture(autouse=True)
-def data_home(monkeypatch, tmp_path) -> Path:
-    """No test writes into the tester's own ledger."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "data"))
-    return tmp_path / "data"
-
-
 def valid(text: str):
     """The one JSON object that a text consists of, checked against the schema."""
     assert text.endswith("}\n")
@@ -319,7 +311,7 @@ def test_ctrl_c_leaves_a_verdict(fake, answered: int, told: bool, data_home):
     assert verdict["phases"]["prefill"]["verdict"] == ("faster" if told else "cannot tell")
 
 
-def test_the_ledger_is_shown_by_change(twospeed, data_home):
+def test_the_ledger_is_shown_by_change_and_quoted_by_reports(twospeed, data_home, tmp_path):
     assert "No prediction was checked yet" in twospeed("verify", "--ledger").out
     path = ledger_path({"XDG_DATA_HOME": str(data_home)}, "linux")
     for cure, held in (("larger batch", "yes"), ("larger batch", "no"), ("shorter prompt", "yes")):
@@ -347,3 +339,17 @@ def test_the_ledger_is_shown_by_change(twospeed, data_home):
         "did_not_hold": 0,
         "cannot_tell": 0,
     }
+    log = tmp_path / "server.log"
+    log.write_text(
+        "prompt eval time = 20000.00 ms / 2000 tokens\n       eval time = 3000.00 ms / 100 tokens\n"
+        "      total time = 23000.00 ms / 2100 tokens\n",
+        "utf-8",
+    )
+    record = twospeed("read", log, "--json").report["track_record"]
+    assert ("shorter prompt", 1, 1) in [
+        (one["cure"], one["checked"], one["held"]) for one in record
+    ]
+    for form in ("--no-color", "--markdown"):
+        assert "held 1 of 1 times here" in twospeed("read", log, form).out
+    path.write_text("{", "utf-8")
+    assert twospeed("read", log, "--json").report["track_record"] == []

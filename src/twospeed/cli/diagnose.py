@@ -56,13 +56,17 @@ class Diagnose:
         # Here and not above: `--help` must not wait for numpy and rich.
         from twospeed.cli.measuring.conduct import measured_or_read_run  # noqa: PLC0415
         from twospeed.cli.terminal.output import check_output, deliver, exit_status  # noqa: PLC0415
-        from twospeed.cli.terminal.questions import asked_of, with_settings  # noqa: PLC0415
+        from twospeed.cli.terminal.questions import (  # noqa: PLC0415
+            asked_of,
+            known_outcomes,
+            with_settings,
+        )
         from twospeed.report.build import build_report  # noqa: PLC0415
 
         check_output(args)
         asked = asked_of(args)
         run = with_settings(measured_or_read_run(args))
-        report = build_report(run, asked)
+        report = build_report(run, asked, known_outcomes())
         deliver(report, args)
         return exit_status(report, args.fail_on)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -34,6 +34,33 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     held: Held
     runtime: str | None = None
     model: str | None = None
+
+
+class TrackRecord(Struct, frozen=True, kw_only=True):
+    """How often the predictions of one change held on this machine."""
+
+    cure: str
+    checked: int
+    held: int
+    did_not_hold: int
+    cannot_tell: int
+
+
+def track_records(outcomes: Sequence[Outcome]) -> tuple[TrackRecord, ...]:
+    """Outcomes counted by change, in the order of the names."""
+    by_cure: dict[str, list[Held]] = {}
+    for one in outcomes:
+        by_cure.setdefault(one.cure, []).append(one.held)
+    return tuple(
+        TrackRecord(
+            cure=cure,
+            checked=len(held),
+            held=held.count("yes"),
+            did_not_hold=held.count("no"),
+            cannot_tell=held.count("cannot tell"),
+        )
+        for cure, held in sorted(by_cure.items())
+    )
 
 
 def ledger_path(environment: Mapping[str, str], platform: str = sys.platform) -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from twospeed.cures.cure import WontHelp
+from twospeed.cures.cure import Cure, WontHelp
 from twospeed.cures.elsewhere import compare
 from twospeed.cures.registry import weigh
 from twospeed.findings.blind_spots import blind_spots
@@ -16,6 +16,7 @@ from twospeed.findings.observed import Observed, observe
 from twospeed.findings.registry import find_all, is_trusted
 from twospeed.findings.table import slowest_setup
 from twospeed.fits.observations import request_speeds
+from twospeed.records.ledger import Outcome, TrackRecord, track_records
 from twospeed.records.request_record import RequestRecord
 from twospeed.records.run import Run, Source, Workload
 from twospeed.report import words
@@ -38,7 +39,7 @@ from twospeed.report.document import (
 from twospeed.report.what_if import Asked, priced_rows
 
 
-def build_report(run: Run, asked: Asked | None = None) -> Report:
+def build_report(run: Run, asked: Asked | None = None, outcomes: Sequence[Outcome] = ()) -> Report:
     """Everything that can be said about one run.
 
     Pure: the same run gives the same report, whenever and wherever it is made.
@@ -46,6 +47,7 @@ def build_report(run: Run, asked: Asked | None = None) -> Report:
     Args:
         run: what was measured or read.
         asked: what its user wants to know beyond it.
+        outcomes: of predictions that were checked on this machine.
     """
     asked = asked or Asked()
     observed = observe(run)
@@ -69,6 +71,7 @@ def build_report(run: Run, asked: Asked | None = None) -> Report:
         findings=findings,
         cures=cures,
         wont_help=tuple(_wont_help(one, observed) for one in idle),
+        track_record=_track_record(cures, outcomes),
         what_if=priced_rows(observed, asked),
         elsewhere=None if asked.remote is None else compare(observed, asked.remote),
         unknown=blind_spots(observed),
@@ -77,6 +80,11 @@ def build_report(run: Run, asked: Asked | None = None) -> Report:
         facts=_facts(run),
         conditions=_conditions(observed, findings),
     )
+
+
+def _track_record(cures: Sequence[Cure], outcomes: Sequence[Outcome]) -> tuple[TrackRecord, ...]:
+    named = {cure.cure for cure in cures}
+    return tuple(one for one in track_records(outcomes) if one.cure in named)
 
 
 def _with_model(run: Run) -> Source:

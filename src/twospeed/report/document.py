@@ -18,6 +18,7 @@ from twospeed.findings.reuse import CacheObservation
 from twospeed.fits.interval import Interval
 from twospeed.limits.ceilings import Limits
 from twospeed.records.json_text import encoded
+from twospeed.records.ledger import TrackRecord
 from twospeed.records.request_record import Origin
 from twospeed.records.run import Blind, SourceKind, WorkloadFrom
 
@@ -173,6 +174,8 @@ class Report(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     cures: tuple[Cure, ...]
     wont_help: tuple[WontHelpPart, ...]
+    track_record: tuple[TrackRecord, ...] = ()
+    """How often predictions of these cures held on this machine, where `verify` checked any."""
     what_if: tuple[Priced, ...] = ()
     """The request as it is, then with each --what-if; empty where none was asked for."""
     elsewhere: Elsewhere | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from twospeed.cures.cure import Cure
 from twospeed.findings.budget import WAIT_PARTS, Verdict
 from twospeed.findings.finding import Evidence
 from twospeed.report import words
@@ -127,11 +128,15 @@ def _cures(report: Report) -> Iterator[str]:
             (
                 cure.cure,
                 f"{seconds(cure.saves_s.likely)} ({seconds_range(cure.saves_s)})",
-                "; ".join(safe(step) for step in cure.how),
+                "; ".join([*map(safe, cure.how), *_held(report, cure)]),
             )
             for cure in report.cures
         ]
         yield _table(("what would help", "saves", "how"), rows)
+
+
+def _held(report: Report, cure: Cure) -> list[str]:
+    return [words.held_here(one) for one in report.track_record if one.cure == cure.cure]
 
 
 def _wont_help(report: Report) -> Iterator[str]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from twospeed.cures.cure import Cure
 from twospeed.findings.budget import WAIT_PARTS, Verdict
+from twospeed.records.ledger import TrackRecord
 from twospeed.report import words
 from twospeed.report.bars import GOAL_MARK, Slice, bar, in_ascii, sparkline
 from twospeed.report.document import Report
@@ -329,7 +330,7 @@ def _cures(report: Report) -> list[Text]:
         return []
     lines = [_line(("WHAT WOULD HELP", "bold green"), ("  seconds of this request", "dim"))]
     for index, cure in enumerate(report.cures[:MOST_CURES]):
-        lines.append(_saving(cure))
+        lines.append(_saving(cure, report.track_record))
         if index < 2 and cure.how and not _asked(report):
             lines.append(_line("    ", (plain(cure.how[0]), "dim")))
     return lines
@@ -345,7 +346,7 @@ def _wont_help(report: Report) -> list[Text]:
     return lines
 
 
-def _saving(cure: Cure) -> Text:
+def _saving(cure: Cure, track_record: Sequence[TrackRecord]) -> Text:
     saves = cure.saves_s
     spread, likely = seconds_range(saves), seconds(saves.likely)
     line = _line("  ", (f"{cure.cure:<23}", "bold"), (f"{likely:>7}", "green"))
@@ -353,6 +354,9 @@ def _saving(cure: Cure) -> Text:
         line.append(f"  ({spread})", style="dim")
     if (loss := words.slower_phase(cure.wait_s, cure.answer_s)) is not None:
         line.append(f"  {loss}", style="yellow")
+    for one in track_record:
+        if one.cure == cure.cure:
+            line.append(f"  {words.held_here(one)}", style="dim")
     return line
 
 

@@ -12,6 +12,7 @@ from twospeed.findings.registry import disproves
 from twospeed.findings.table import models_of, slowest_setup
 from twospeed.fits.interval import Interval
 from twospeed.limits.normal import NormalRange
+from twospeed.records.ledger import TrackRecord
 from twospeed.records.request_record import RequestRecord
 from twospeed.records.run import Quantity, Run, WorkloadFrom
 from twospeed.report.numbers import goal, rate_with_unit, seconds, tokens
@@ -224,6 +225,11 @@ def machine_word(share: Quantity | None, normal: NormalRange | None) -> str:
     if share.value < normal.low:
         return "low"
     return "normal" if share.value <= normal.high else "unusually high"
+
+
+def held_here(record: TrackRecord) -> str:
+    """How often predictions of a change held on this machine."""
+    return f"held {record.held} of {record.checked} times here"
 
 
 def warnings(observed: Observed, findings: Sequence[Finding]) -> tuple[str, ...]:

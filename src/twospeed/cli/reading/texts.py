@@ -21,7 +21,7 @@ from twospeed.cli.terminal.output import (
     exit_status,
     write_text,
 )
-from twospeed.cli.terminal.questions import asked_of, with_settings
+from twospeed.cli.terminal.questions import asked_of, known_outcomes, with_settings
 from twospeed.fits.workload import typical_workload
 from twospeed.records.errors import UsageError
 from twospeed.records.request_record import RequestRecord
@@ -72,7 +72,7 @@ def _finish(run: Run, asked: Asked, args: Namespace) -> int:
     if args.requests:
         write_text(render_requests(run), args)
         return 0 if run.records else _no_requests(run)
-    report = build_report(with_settings(run), asked)
+    report = build_report(with_settings(run), asked, known_outcomes())
     deliver(report, args)
     return exit_status(report, args.fail_on)
 

@@ -1,14 +1,16 @@
-"""What a command line asks beyond the run: `--what-if`, and a server elsewhere."""
+"""What a report needs beyond the run: questions of the command line, settings, the ledger."""
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 
 from msgspec.structs import replace
 
 from twospeed.cures.elsewhere import Remote
 from twospeed.cures.scenario import read_scenarios
-from twospeed.records.errors import UsageError
+from twospeed.records.errors import InputError, UsageError
+from twospeed.records.ledger import Outcome, ledger_path, read_outcomes
 from twospeed.records.run import Run
 from twospeed.report.what_if import Asked
 from twospeed.runtimes.registry import settings_of
@@ -24,6 +26,14 @@ def asked_of(args: Namespace) -> Asked:
         UsageError: a scenario that cannot be read, or half of a description.
     """
     return Asked(scenarios=read_scenarios(args.what_if), remote=_remote(args))
+
+
+def known_outcomes() -> tuple[Outcome, ...]:
+    """The ledger of this machine; a report does without one that cannot be read."""
+    try:
+        return read_outcomes(ledger_path(os.environ))
+    except InputError:
+        return ()
 
 
 def with_settings(run: Run) -> Run:

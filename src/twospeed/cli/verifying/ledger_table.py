@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from twospeed.records.json_text import encoded
-from twospeed.records.ledger import Outcome
+from twospeed.records.ledger import Outcome, track_records
 from twospeed.report.numbers import seconds
 from twospeed.report.plain import plain
 
@@ -20,7 +20,7 @@ def ledger_table(outcomes: Sequence[Outcome], *, as_json: bool) -> str:
         outcomes: oldest first.
         as_json: `{"schema": "twospeed.ledger/1", "cures": […], "outcomes": […]}`.
     """
-    rows = [_row(cure, outcomes) for cure in sorted({one.cure for one in outcomes})]
+    rows = track_records(outcomes)
     if as_json:
         document = {"schema": "twospeed.ledger/1", "cures": rows, "outcomes": list(outcomes)}
         return encoded(document).decode() + "\n"
@@ -28,7 +28,9 @@ def ledger_table(outcomes: Sequence[Outcome], *, as_json: bool) -> str:
         return EMPTY
     lines = [_COLUMNS.format("change", "checked", "held", "did not", "open")]
     lines += [
-        _COLUMNS.format(plain(str(row["cure"]), longest=36), *list(row.values())[1:5])
+        _COLUMNS.format(
+            plain(row.cure, longest=36), row.checked, row.held, row.did_not_hold, row.cannot_tell
+        )
         for row in rows
     ]
     last = outcomes[-1]
@@ -36,14 +38,3 @@ def ledger_table(outcomes: Sequence[Outcome], *, as_json: bool) -> str:
     named = plain(last.cure, longest=36)
     lines += ["", f"  last: {named}, predicted {predicted}, measured {measured}"]
     return "\n".join(lines) + "\n"
-
-
-def _row(cure: str, outcomes: Sequence[Outcome]) -> dict[str, str | int]:
-    held = [one.held for one in outcomes if one.cure == cure]
-    return {
-        "cure": cure,
-        "checked": len(held),
-        "held": held.count("yes"),
-        "did_not_hold": held.count("no"),
-        "cannot_tell": held.count("cannot tell"),
-    }
