@@ -222,7 +222,7 @@ def controls() -> tuple[Scenario, ...]:
     )
     return (
         *(Scenario(f"healthy: saved, {name}", (), _read(make), seeds=12) for name, make in saved),
-        *(Scenario(f"healthy: simulated {name}", (), run, seeds=3) for name, run in paced),
+        *(Scenario(f"healthy: simulated {name}", (), run, seeds=2) for name, run in paced),
         *(Scenario(f"{BLIND}{name}", (), _read(_thinned(less)), seeds=5) for name, less in THINNER),
     )
 

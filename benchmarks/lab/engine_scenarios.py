@@ -84,7 +84,7 @@ def behind_nginx(seed: int) -> Seen:
 def engine_scenarios() -> tuple[Scenario, ...]:
     """The rows whose server is a real llama.cpp (or whose proxy is a real nginx)."""
     two = "threads=2"
-    deep = ("--prompt-tokens", "3000", "--output-tokens", "200", "--wait-goal", "30")
+    deep = ("--prompt-tokens", "3000", "--output-tokens", "200", "--wait-goal", "120")
     large, off, evicted = ("prompt.large",), ("prompt_cache.disabled",), ("prompt_cache.evicted",)
     batch, rewind = ("prefill.batch_too_small",), ("prompt_cache.cannot_rewind",)
     queue, depth, busy = ("server.queue",), ("decode.depth",), ("host.contention",)

@@ -47,7 +47,8 @@ def one_conversation(url: str, seed: int) -> None:
 
 
 def hot_answers(url: str, seed: int) -> None:
-    turns(url, seed, number=2, tokens=60, answer_tokens=80, temperature=1.5)
+    whole = {"temperature": 1.5, "top_k": 0, "top_p": 1.0, "min_p": 0.0}  # of the vocabulary
+    turns(url, seed, number=2, tokens=60, answer_tokens=80, **whole)
 
 
 def over_the_context(url: str, seed: int) -> None:
