@@ -109,7 +109,7 @@ def engine_scenarios() -> tuple[Scenario, ...]:
         Scenario(
             "5,000 probabilities with each token",
             ("decode.sampling",),
-            live("threads=1", flags=(*SHORT, "--stream-goal", "40", "--request", "n_probs=5000")),
+            live(two, flags=(*SHORT, "--stream-goal", "150", "--request", "n_probs=5000")),
             hidden=("decode.sampling",),
         ),
         Scenario("two busy programs", busy, with_hogs(2, two), hidden=busy),

@@ -17,6 +17,8 @@ from twospeed.records.run import Blind
 
 CURVE_SHARE = 0.8
 """Share of the budget that the curves may take."""
+FIELDS_CURVE_SHARE = 0.6
+"""The same where the user asks what his fields cost."""
 OUTPUT_TOKENS = 16
 TOGETHER_OUTPUT_TOKENS = 32
 SHORTEST_TOKENS = 200

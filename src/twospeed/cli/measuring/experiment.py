@@ -15,7 +15,7 @@ from twospeed.cli.measuring.book import Book
 from twospeed.cli.measuring.this_machine import RunWatch
 from twospeed.cli.terminal.progress import Progress
 from twospeed.findings.phase_times import mid_answer_depth
-from twospeed.fits.follow_ups import CURVE_SHARE, FollowUps
+from twospeed.fits.follow_ups import CURVE_SHARE, FIELDS_CURVE_SHARE, FollowUps
 from twospeed.fits.plan import OVERRUN, Plan
 from twospeed.fits.rates import rates_of
 from twospeed.records.errors import EndpointError
@@ -49,7 +49,7 @@ class Experiment:
             EndpointError: the very first request failed, or all but the warm-up, so that there is
                 nothing to report.
         """
-        plan = plan_for(self.book.run, CURVE_SHARE * self.budget_s)
+        plan = plan_for(self.book.run, self._curve_budget_s)
         self._announce(plan)
         book, started_s = self.book, time.monotonic()
         while (probe := plan.next_probe(book.run.records, self._since(started_s))) is not None:
@@ -57,7 +57,7 @@ class Experiment:
             if len(book.run.records) == 1:
                 refuse_hopeless(book.run.records)
             if probe.step == "warmup" and await self._learned_facts():
-                plan = plan_for(book.run, CURVE_SHARE * self.budget_s)
+                plan = plan_for(book.run, self._curve_budget_s)
         refuse_hopeless(book.run.records)
         left_out = list(plan.skipped)
         if plan.why_stopped in ("settled", "budget", "requests"):
@@ -82,6 +82,10 @@ class Experiment:
             else:
                 await self._measure_together(probes)
         return follow_ups.skipped
+
+    @property
+    def _curve_budget_s(self) -> float:
+        return (FIELDS_CURVE_SHARE if self.fields else CURVE_SHARE) * self.budget_s
 
     def _since(self, started_s: float) -> float:
         return time.monotonic() - started_s
