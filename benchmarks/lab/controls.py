@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 
 from msgspec.structs import replace
-from saved_runs import Made, card, read_here
+from saved_runs import Made, card
 from scenario import Scenario, simulator
-from trials import Seen, diagnosed
+from trials import Seen, diagnosed, read_here
 
 from twospeed.records.request_record import ClientTimes, RequestRecord, TokenCounts
 from twospeed.records.run import (

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from scenario import engine
+
 from twospeed.sources.engine.engine import Engine
 from twospeed.sources.engine.model import fetch_model
-from twospeed.sources.engine.settings import parse_settings, with_defaults
 
 Message = dict[str, str]
 HOG = "while True: pass"
@@ -139,12 +140,11 @@ def squeezed(*pairs: str, room_bytes: int = 60 * 2**20) -> Iterator[Engine]:
         with tempfile.TemporaryDirectory() as folder:
             model = _private_copy(Path(folder))
             (group / "cgroup.procs").write_text(str(os.getpid()))
-            with Engine(with_defaults(parse_settings([*pairs]), model)) as engine:
-                engine.start()
+            with engine(*pairs, model=model) as running:
                 home.write_text(str(os.getpid()))
                 kept_bytes = _counted(group / "memory.stat")["rss"]
                 (group / "memory.limit_in_bytes").write_text(str(kept_bytes + room_bytes))
-                yield engine
+                yield running
     finally:
         home.write_text(str(os.getpid()))
         _removed(group)

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import msgspec
 from msgspec.structs import replace
-from trials import Seen, report_of, seen
 
 from twospeed.records.request_record import (
     Change,
@@ -35,9 +31,6 @@ from twospeed.records.run import (
     Source,
     Workload,
 )
-from twospeed.records.run_file import read_run, write_run
-from twospeed.report.build import build_report
-from twospeed.report.document import to_json
 from twospeed.runtimes.registry import settings_of
 
 ROUND_TRIP_S = 0.001
@@ -195,24 +188,3 @@ def card(draw: random.Random, **told: object) -> MachineFacts:
         clock_max_hz=2.6e9,
     )
     return MachineFacts(logical_cores=16, physical_cores=8, graphics=(replace(plain, **told),))
-
-
-def filed(run: Run) -> Run:
-    """The run as a file keeps it."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "run.jsonl"
-        write_run(path, run)
-        return read_run(path)
-
-
-def read_here(run: Run) -> Seen:
-    """What is said of a saved file, without starting a program."""
-    return seen(msgspec.json.decode(to_json(build_report(filed(run)))))
-
-
-def read_saved(run: Run) -> Seen:
-    """What `twospeed diagnose --from FILE` says of a saved file."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "run.jsonl"
-        write_run(path, run)
-        return seen(report_of("diagnose", "--from", str(path)))

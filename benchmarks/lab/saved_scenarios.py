@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
-from saved_runs import Made, card, read_saved
+from saved_runs import Made, card
 from scenario import Scenario
-from trials import Seen
+from trials import Seen, read_saved
 
 from twospeed.findings.finding import Cause
 from twospeed.records.request_record import RequestRecord, ServerSigns

@@ -11,10 +11,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 from msgspec.structs import replace as replaced
 
 from twospeed.records.run import Run
 from twospeed.records.run_file import read_run, write_run
+from twospeed.report.build import build_report
+from twospeed.report.document import to_json
 
 BUDGET_S = 12
 LONGEST_S = 240
@@ -86,8 +89,28 @@ def diagnosed(*words: str, seed: int) -> Seen:  # noqa: ARG001  (each run draws 
         found = seen(report_of("diagnose", *words))
         if found.error is not None:
             return found
-        write_run(path, without_process(read_run(path)))
-        return replace(found, hidden=seen(report_of("diagnose", "--from", str(path))))
+        return replace(found, hidden=read_here(without_process(read_run(path))))
+
+
+def filed(run: Run) -> Run:
+    """The run as a file keeps it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.jsonl"
+        write_run(path, run)
+        return read_run(path)
+
+
+def read_here(run: Run) -> Seen:
+    """What is said of a saved file, without starting a program."""
+    return seen(msgspec.json.decode(to_json(build_report(filed(run)))))
+
+
+def read_saved(run: Run) -> Seen:
+    """What `twospeed diagnose --from FILE` says of a saved file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.jsonl"
+        write_run(path, run)
+        return seen(report_of("diagnose", "--from", str(path)))
 
 
 def without_process(run: Run) -> Run:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from controls import BLIND, controls
 from msgspec.structs import replace
-from saved_runs import filed, read_here, read_saved
 from saved_scenarios import ROWS
 from scenario import NO_FAULT
+from trials import filed, read_here, read_saved
 
 from twospeed.findings.observed import observe
 from twospeed.findings.registry import find_all

@@ -59,7 +59,7 @@ class Trial:
 
     Attributes:
         pairs: every pair that was answered.
-        renewed_pairs: how many of them met arms that were started for them.
+        renewals: pairs behind the first whose arms were started anew for them.
         warmups: the requests before them.
         why_stopped: "interrupted" until it ends by itself.
         pair_s: seconds of one pair at each length.
@@ -82,7 +82,7 @@ class Trial:
         self.failed: list[RequestRecord] = []
         self.why_stopped: TrialStop = "interrupted"
         self.looks_made = 0
-        self.renewed_pairs = 0
+        self.renewals = 0
         self.settled_with: dict[Phase, Comparison] | None = None
         self._measure = measure
         self._clock = clock
@@ -179,14 +179,14 @@ class Trial:
     def _take_pair(self, probe: Probe) -> bool:
         count = sum(pair.prompt_tokens == probe.prompt_tokens for pair in self.pairs)
         first = self.plan.first_arm(count)
-        renewed = not self.pairs
+        renewed = False
         if self._renew is not None and self.pairs:
             renewed = self._renew(self.plan.renewing_warmup(), first)
         began_s = self._clock()
         samples = self._both(probe, first)
         if samples is None:
             return False
-        self.renewed_pairs += renewed
+        self.renewals += renewed
         self._costs_s.setdefault(probe.prompt_tokens, []).append(self._clock() - began_s)
         self.pairs.append(
             Pair(

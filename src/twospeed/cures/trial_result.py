@@ -107,7 +107,7 @@ def result_of(trial: Trial) -> TrialResult:
         output_tokens_ratio=_count_ratio(trial.pairs, "output_tokens"),
         prompt_tokens_ratio=_count_ratio(trial.pairs, "prompt_tokens"),
         host_load=_host_load(trial.pairs),
-        renewed_every_pair=0 < len(trial.pairs) == trial.renewed_pairs,
+        renewed_every_pair=0 < trial.renewals == len(trial.pairs) - 1,
         why_stopped=trial.why_stopped,
         seconds_needed=_seconds_needed(trial, phases),
     )

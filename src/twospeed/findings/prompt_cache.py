@@ -40,8 +40,9 @@ def find(observed: Observed) -> list[Finding]:
 
 def reuse_is_off(observed: Observed) -> bool:
     """Whether nothing is reused: our own experiment showed it, or the log of lost turns did."""
-    disabled = (found.cause == "prompt_cache.disabled" for found in find(observed))
-    return observed.reuse.reused == "no" or any(disabled)
+    return observed.reuse.reused == "no" or any(
+        found.cause == "prompt_cache.disabled" for found in find(observed)
+    )
 
 
 def reuse_saving_s(observed: Observed) -> Interval | None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from twospeed.fits.interval import Interval
 from twospeed.fits.observations import DecodePoint, PrefillPoint
-from twospeed.records.run import BenchmarkPoint
+from twospeed.records.run import BenchmarkPoint, Run
 
 NOT_A_SETTING = frozenset({"test", "model_path", "size_bytes", "parameters"})
 Scalar = str | int | float | bool | None
@@ -79,6 +79,13 @@ def models_of(points: Sequence[BenchmarkPoint]) -> tuple[str, ...]:
     """The models that the rows name, in the order of the table."""
     named = (point.settings.get("model") for point in points)
     return tuple(dict.fromkeys(name for name in named if isinstance(name, str)))
+
+
+def told_model(run: Run) -> str | None:
+    """The model whose rows are told; None where requests are, or no row names one."""
+    setup = None if run.records else slowest_setup(run.points)
+    model = None if setup is None else setup.settings.get("model")
+    return model if isinstance(model, str) else None
 
 
 def contrasts(points: Sequence[BenchmarkPoint], blame: Blame | None = None) -> list[Contrast]:

@@ -14,7 +14,7 @@ from twospeed.findings.blind_spots import blind_spots
 from twospeed.findings.finding import Finding
 from twospeed.findings.observed import Observed, observe
 from twospeed.findings.registry import find_all, is_trusted
-from twospeed.findings.table import slowest_setup
+from twospeed.findings.table import told_model
 from twospeed.fits.observations import request_speeds
 from twospeed.records.ledger import Outcome, TrackRecord, track_records
 from twospeed.records.request_record import RequestRecord
@@ -89,11 +89,7 @@ def _track_record(cures: Sequence[Cure], outcomes: Sequence[Outcome]) -> tuple[T
 
 def _with_model(run: Run) -> Source:
     """The source, with the model whose rows are told where only a table names it."""
-    told = slowest_setup(run.points)
-    model = told.settings.get("model") if told is not None and not run.records else None
-    if run.source.model is not None or not isinstance(model, str):
-        return run.source
-    return replace(run.source, model=model)
+    return replace(run.source, model=run.source.model or told_model(run))
 
 
 def _facts(run: Run) -> dict[str, Any]:

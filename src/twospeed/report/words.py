@@ -9,7 +9,7 @@ from twospeed.findings.budget import Stream, TimeBudget, Verdict, Wait, largest_
 from twospeed.findings.finding import Cause, Finding, SlowPhase
 from twospeed.findings.observed import Observed
 from twospeed.findings.registry import disproves
-from twospeed.findings.table import models_of, slowest_setup
+from twospeed.findings.table import models_of, told_model
 from twospeed.fits.interval import Interval
 from twospeed.limits.normal import NormalRange
 from twospeed.records.ledger import TrackRecord
@@ -245,10 +245,10 @@ def warnings(observed: Observed, findings: Sequence[Finding]) -> tuple[str, ...]
 
 def _several_models(run: Run) -> list[str]:
     """Of a table with several models one is told: say which."""
-    models, told = models_of(run.points), slowest_setup(run.points)
-    if run.records or told is None or len(models) < 2:
+    models, told = models_of(run.points), told_model(run)
+    if told is None or len(models) < 2:
         return []
-    return [SEVERAL_MODELS.format(count=len(models), model=told.settings.get("model"))]
+    return [SEVERAL_MODELS.format(count=len(models), model=told)]
 
 
 def _failures(records: Sequence[RequestRecord]) -> list[str]:

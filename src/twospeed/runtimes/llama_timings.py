@@ -11,7 +11,7 @@ examples/server/server.cpp (`t_start_generation` is set when `n_decoded == 1`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +21,7 @@ from twospeed.records.request_record import ServerSigns, ServerTimes, TokenCount
 from twospeed.runtimes.fields import counted_tokens, duration_s
 from twospeed.runtimes.phases import after_first, phase_times
 from twospeed.runtimes.usage import part_of
-from twospeed.wire.reading import Progress, StreamReading
+from twospeed.wire.reading import StreamReading
 
 
 def llama_times(timings: Mapping[str, Any] | None) -> ServerTimes | None:
@@ -60,18 +60,22 @@ def completed_by(counts: TokenCounts, timings: Mapping[str, Any] | None) -> Toke
 def llama_signs(reading: StreamReading) -> ServerSigns | None:
     """Steps of prefill and drafted tokens; None where the response shows neither."""
     signs = ServerSigns(
-        prefill_step_tokens=_step_tokens(reading.progress),
+        prefill_step_tokens=largest_step([report.processed for report in reading.progress]),
         drafted_tokens=counted_tokens(reading.timings, "draft_n"),
         accepted_tokens=counted_tokens(reading.timings, "draft_n_accepted"),
     )
     return None if signs == ServerSigns() else signs
 
 
-def _step_tokens(progress: list[Progress]) -> int | None:
-    """Tokens of the largest step; one alone may be the whole prompt, so two are needed.
+def largest_step(done: Sequence[int]) -> int | None:
+    """Tokens of the largest step of prefill; None for one alone, which may be the whole prompt.
 
     llama-server ends steps early where it keeps a checkpoint of a state that cannot be cut back.
+
+    Args:
+        done: prompt tokens that were done at each report of progress.
     """
-    done = [report.processed for report in progress]
+    if len(done) < 3:
+        return None
     steps = [after - before for before, after in pairwise(done) if after > before]
     return max(steps) if len(steps) >= 2 else None

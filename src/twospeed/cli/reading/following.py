@@ -8,8 +8,6 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
@@ -87,8 +85,7 @@ def lines_for_ever(file: BinaryIO, where: str, *, look_s: float = LOOK_S) -> Ite
     read to its end, then the new one.
     """
     rest = b""
-    with ExitStack() as stack:
-        stack.enter_context(file)
+    try:
         while True:
             data = file.readline()
             if data.endswith(b"\n"):
@@ -98,16 +95,17 @@ def lines_for_ever(file: BinaryIO, where: str, *, look_s: float = LOOK_S) -> Ite
                 rest += data
             else:
                 time.sleep(look_s)
-                here = file.tell()
-                if (fresh := _successor(file, where)) is not None:
+                fresh = _successor(file, where)
+                if fresh is not None:
                     if rest:
                         yield rest
-                    rest, file = b"", stack.enter_context(fresh)
-                elif file.seek(0, SEEK_END) >= here:
-                    file.seek(here)
-                else:
+                    file.close()
+                    rest, file = b"", fresh
+                elif os.fstat(file.fileno()).st_size < file.tell():
                     rest = b""
                     file.seek(0)
+    finally:
+        file.close()
 
 
 def _successor(file: BinaryIO, where: str) -> BinaryIO | None:

@@ -105,7 +105,7 @@ class Sending:
         if self._starts != "each" or not launched:
             return False
         began_s = time.monotonic()
-        self._stage.renew(first)
+        self._stage.renew(launched)
         for index in launched if not self._stage.alternates else ():
             self._warm_up(index, warmup)
         self._stage.outside_s += time.monotonic() - began_s

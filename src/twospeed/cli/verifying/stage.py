@@ -115,18 +115,16 @@ class Stage:
             self._start(index)
         return self._open[index]
 
-    def renew(self, first: int) -> None:
-        """End every server of ours and start it anew, that of arm `first` before the other one.
+    def renew(self, ours: Sequence[int]) -> None:
+        """End the servers of these arms and start them anew, in this order.
 
         Raises:
-            TwospeedError: it does not start again.
+            TwospeedError: one does not start again.
         """
-        ours = [index for index in (first, 1 - first) if self.arms[index].launched]
         for index in ours:
             self._end(index)
-        for index in ours:
-            if not self.alternates:
-                self._start(index)
+        for index in ours if not self.alternates else ():
+            self._start(index)
 
     def refresh_facts(self) -> None:
         """Ask again what each runtime says about itself: some know only once a model is loaded."""

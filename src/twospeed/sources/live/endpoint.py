@@ -15,6 +15,7 @@ from msgspec import structs
 from twospeed.records.errors import EndpointError
 from twospeed.records.request_record import Probe, RequestRecord
 from twospeed.records.run import RuntimeFacts, Source, SourceKind
+from twospeed.runtimes.fields import whole
 from twospeed.runtimes.runtime import Answer, Ask, Generation
 from twospeed.sources.live.channel import Access, Channel
 from twospeed.sources.live.clock import Clock
@@ -349,5 +350,4 @@ class Endpoint:
 
 def probabilities_in(fields: Mapping[str, Any]) -> int:
     """How many probabilities the user's fields ask for with each token."""
-    asked = [fields.get(name) for name in PROBABILITY_FIELDS]
-    return min(max((n for n in asked if isinstance(n, int)), default=0), MOST_PROBABILITIES)
+    return min(max(whole(fields, name) or 0 for name in PROBABILITY_FIELDS), MOST_PROBABILITIES)

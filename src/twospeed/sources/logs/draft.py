@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from twospeed.records.request_record import (
@@ -13,6 +12,7 @@ from twospeed.records.request_record import (
     ServerTimes,
     TokenCounts,
 )
+from twospeed.runtimes.llama_timings import largest_step
 from twospeed.sources.logs.company import Span
 from twospeed.sources.logs.numbers import LONGEST_S, MOST_DIGITS
 
@@ -135,7 +135,7 @@ class Draft:
     def _signs(self) -> ServerSigns | None:
         signs = ServerSigns(
             slot=self.slot,
-            prefill_step_tokens=_largest_step(self.steps),
+            prefill_step_tokens=largest_step(self.steps),
             decode_windows=tuple(self.windows),
             **self.signs,
         )
@@ -150,11 +150,3 @@ def _time(told_s: float | None) -> float | None:
 def _count(told: int | None) -> int | None:
     """None for a count that no request has."""
     return told if told is not None and 0 <= told < 10**MOST_DIGITS else None
-
-
-def _largest_step(done: list[int]) -> int | None:
-    """The largest step between reports: some end early, none is larger than a batch."""
-    if len(done) < 3:
-        return None
-    steps = [after - before for before, after in pairwise(done) if after > before]
-    return max(steps) if len(steps) >= 2 else None
